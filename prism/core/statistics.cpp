@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "prism/core/error.h"
+#include "prism/core/random.h"
 
 namespace prism {
 
@@ -81,6 +82,29 @@ Interval t_interval(const Statistic& values, double confidence) {
   const boost::math::students_t distribution(static_cast<double>(values.count - 1));
   const double half = boost::math::quantile(distribution, (1 + confidence) / 2) * values.standard_error();
   return {values.mean - half, values.mean + half};
+}
+
+double sign_test(int64_t successes, int64_t trials) {
+  const int64_t smaller = std::min(successes, trials - successes);
+  const auto log_factorial = [](int64_t n) { return std::lgamma(static_cast<double>(n) + 1); };
+  double tail = 0;
+  for (int64_t i = 0; i <= smaller; ++i)
+    tail += std::exp(log_factorial(trials) - log_factorial(i) - log_factorial(trials - i) -
+                     static_cast<double>(trials) * std::log(2.0));
+  return std::min(1.0, 2 * tail);
+}
+
+double bootstrap_error(int64_t items, const std::function<double(std::span<const int64_t>)>& figure, int64_t samples,
+                       uint64_t seed) {
+  PRISM_ASSERT(items >= 1 && samples >= 2, "bootstrap", "{} items, {} samples", items, samples);
+  std::vector<double> figures;
+  std::vector<int64_t> drawn(static_cast<size_t>(items));
+  Random random(seed);
+  for (int64_t i = 0; i < samples; ++i) {
+    for (auto& each : drawn) each = static_cast<int64_t>(random.below(static_cast<uint64_t>(items)));
+    figures.push_back(figure(drawn));
+  }
+  return statistic(figures).deviation;
 }
 
 }  // namespace prism

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <vector>
 
 namespace prism {
@@ -58,5 +60,15 @@ struct Interval {
 /// From minus to plus infinity for fewer than two values. Source: Student 1908.
 /// @param confidence  inside (0, 1).
 Interval t_interval(const Statistic& values, double confidence);
+
+/// The two-sided p-value of `successes` of `trials` under a fair coin: twice the smaller tail, at most 1. With the
+/// pairs in which one of two alone is right, this is McNemar's exact test.
+double sign_test(int64_t successes, int64_t trials);
+
+/// The standard error of a figure of some items: its standard deviation over samples of them, drawn with replacement.
+/// @param figure  computes the figure of the items at these places, each below `items`.
+/// @param items   at least 1.
+double bootstrap_error(int64_t items, const std::function<double(std::span<const int64_t>)>& figure, int64_t samples,
+                       uint64_t seed);
 
 }  // namespace prism

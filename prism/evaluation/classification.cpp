@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "prism/core/error.h"
+#include "prism/core/statistics.h"
 #include "prism/core/stop.h"
 #include "prism/data/labelled/example_loader.h"
 
@@ -43,17 +44,6 @@ class BudgetRows {
 
 double ratio(double part, double whole) {
   return whole == 0 ? NAN : part / whole;
-}
-
-/// The two-sided p-value of `successes` of `trials` under a fair coin: twice the smaller tail, at most 1.
-double sign_test(int64_t successes, int64_t trials) {
-  const int64_t smaller = std::min(successes, trials - successes);
-  const auto log_factorial = [](int64_t n) { return std::lgamma(static_cast<double>(n) + 1); };
-  double tail = 0;
-  for (int64_t i = 0; i <= smaller; ++i)
-    tail += std::exp(log_factorial(trials) - log_factorial(i) - log_factorial(trials - i) -
-                     static_cast<double>(trials) * std::log(2.0));
-  return std::min(1.0, 2 * tail);
 }
 
 }  // namespace
@@ -146,24 +136,11 @@ ClassificationScores score(const LabelledExamples& labelled) {
   return scores;
 }
 
-PairedAccuracy paired_accuracy(const LabelledExamples& a, const LabelledExamples& b) {
-  PRISM_ASSERT(a.labels == b.labels && !a.labels.empty(), "classification", "{} and {} examples", a.labels.size(),
-               b.labels.size());
-  PairedAccuracy result;
-  std::vector<double> differences;
-  for (size_t i = 0; i < a.labels.size(); ++i) {
-    const bool by_a = a.predicted[i] == a.labels[i], by_b = b.predicted[i] == b.labels[i];
-    result.only_a += static_cast<int64_t>(by_a && !by_b);
-    result.only_b += static_cast<int64_t>(by_b && !by_a);
-    differences.push_back(static_cast<double>(by_a) - static_cast<double>(by_b));
-  }
-  const auto found = statistic(differences);
-  result.examples = found.count;
-  result.difference = found.mean;
-  result.standard_error = found.standard_error();
-  result.interval = t_interval(found, 0.95);
-  result.p = sign_test(result.only_a, result.only_a + result.only_b);
-  return result;
+std::vector<double> right_answers(const LabelledExamples& labelled) {
+  std::vector<double> right;
+  for (size_t i = 0; i < labelled.labels.size(); ++i)
+    right.push_back(labelled.predicted[i] == labelled.labels[i] ? 1 : 0);
+  return right;
 }
 
 }  // namespace prism

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "prism/core/fields.h"
-#include "prism/core/statistics.h"
 #include "prism/data/labelled/dataset.h"
 #include "prism/models/batch.h"
 #include "prism/models/classifier.h"
@@ -79,15 +78,7 @@ struct ClassificationScores {
 /// @param labelled  with at least one example.
 ClassificationScores score(const LabelledExamples& labelled);
 
-/// The accuracy of a minus that of b on the same examples.
-struct PairedAccuracy {
-  double difference = 0, standard_error = 0;
-  Interval interval;  ///< 95%, Student's t over the examples
-  int64_t examples = 0;
-  int64_t only_a = 0, only_b = 0;  ///< examples that one of the two alone labels correctly
-  double p = 1;                    ///< McNemar's exact test, two-sided
-};
-/// @throws InternalError unless both labelled the same examples.
-PairedAccuracy paired_accuracy(const LabelledExamples& a, const LabelledExamples& b);
+/// 1 for each example that was labelled correctly, 0 for the others.
+std::vector<double> right_answers(const LabelledExamples& labelled);
 
 }  // namespace prism

@@ -1,4 +1,4 @@
-// Compares the losses of two models on the same documents, with a confidence interval.
+// Compares two models on the same documents or questions, with confidence intervals.
 //
 //   const PairedLoss paired = paired_loss(progressive.documents, uniform.documents);
 //   fmt::print("{:+.4f} +- {:.4f}", paired.difference, paired.standard_error);
@@ -27,5 +27,17 @@ struct PairedLoss {
 /// predicted token are left out. Source: Cochran, Sampling Techniques, 1977, section 6.3.
 /// @throws InternalError if the lists differ in documents or tokens, or if no document has a predicted token.
 PairedLoss paired_loss(const std::vector<DocumentScore>& a, const std::vector<DocumentScore>& b);
+
+/// The mean score of a minus that of b on the same items.
+struct PairedScore {
+  double difference = 0, standard_error = 0;
+  Interval interval;  ///< 95%, Student's t with items - 1 degrees of freedom
+  int64_t items = 0;
+  int64_t more_a = 0, more_b = 0;  ///< items on which a, or b, scores more
+  double p = 1;  ///< the sign test over these items, two-sided; for scores of 0 and 1, McNemar's exact test
+};
+
+/// @throws InternalError for lists of different lengths, or without items.
+PairedScore paired_score(const std::vector<double>& a, const std::vector<double>& b);
 
 }  // namespace prism

@@ -210,7 +210,10 @@ torch::Tensor Scorer::hidden(std::span<const ScoreRequest> requests, const OnSte
 }
 
 std::vector<Score> Scorer::score(std::span<const ScoreRequest> requests, const OnStep& on_step) {
-  const auto hidden_ND = hidden(requests, on_step);
+  return scores_of(requests, hidden(requests, on_step));
+}
+
+std::vector<Score> Scorer::scores_of(std::span<const ScoreRequest> requests, const torch::Tensor& hidden_ND) const {
   const auto labels_N = at::empty({hidden_ND.size(0)}, torch::kLong);
   auto* label = labels_N.mutable_data_ptr<int64_t>();
   for (const auto& each : requests) label = std::copy(each.tokens.begin() + each.scored_from, each.tokens.end(), label);

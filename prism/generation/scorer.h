@@ -51,6 +51,8 @@ class Scorer {
   /// The hidden states from which those tokens are predicted, [predictions, d_model]: those of the first request, then
   /// those of the next. All of them are in memory.
   torch::Tensor hidden(std::span<const ScoreRequest> requests, const OnStep& on_step = {});
+  /// The scores from these hidden states.
+  std::vector<Score> scores_of(std::span<const ScoreRequest> requests, const torch::Tensor& hidden_ND) const;
 
  private:
   Decoder decoder_;

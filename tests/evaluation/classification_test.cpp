@@ -22,7 +22,9 @@ LabelledExamples labelled(int64_t classes, std::vector<int32_t> labels, std::vec
 }
 
 TEST(ClassificationScores, AreThoseOfScikitLearn) {
-  const auto scores = score(labelled(3, {0, 0, 1, 1, 2}, {0, 1, 1, 1, 0}));
+  const auto examples = labelled(3, {0, 0, 1, 1, 2}, {0, 1, 1, 1, 0});
+  EXPECT_EQ(right_answers(examples), (std::vector<double>{1, 0, 1, 1, 0}));
+  const auto scores = score(examples);
   EXPECT_EQ(scores.confusion, (std::vector<std::vector<int64_t>>{{1, 1, 0}, {0, 2, 0}, {1, 0, 0}}));
   EXPECT_DOUBLE_EQ(scores.accuracy, 3.0 / 5);
   EXPECT_DOUBLE_EQ(scores.balanced_accuracy, (0.5 + 1 + 0) / 3);
@@ -39,23 +41,6 @@ TEST(ClassificationScores, LeaveOutClassesThatDoNotOccur) {
   EXPECT_DOUBLE_EQ(scores.macro_f1, (1 + 2.0 / 3 + 0) / 3);
   EXPECT_TRUE(std::isnan(scores.by_class[2].recall));
   EXPECT_TRUE(std::isnan(scores.by_class[3].f1));
-}
-
-TEST(PairedAccuracy, HasMcNemarsExactProbability) {
-  std::vector<int32_t> labels(20, 0), a(20, 0), b(20, 0);
-  for (size_t i = 0; i < 10; ++i) b[i] = 1;   // a alone is right on 10
-  for (size_t i = 10; i < 12; ++i) a[i] = 1;  // b alone on 2
-  const auto paired = paired_accuracy(labelled(2, labels, a), labelled(2, labels, b));
-  EXPECT_EQ(paired.only_a, 10);
-  EXPECT_EQ(paired.only_b, 2);
-  EXPECT_DOUBLE_EQ(paired.difference, 8.0 / 20);
-  EXPECT_NEAR(paired.p, 2.0 * (1 + 12 + 66) / 4096, 1e-12);
-  // 10 differences of 1, 2 of -1 and 8 of 0, whose mean is 0.4.
-  EXPECT_NEAR(paired.standard_error, std::sqrt((10 * 0.36 + 2 * 1.96 + 8 * 0.16) / 19 / 20), 1e-12);
-  EXPECT_TRUE(paired.interval.excludes(0));
-  const auto same = paired_accuracy(labelled(2, labels, a), labelled(2, labels, a));
-  EXPECT_EQ(same.p, 1);
-  EXPECT_EQ(same.difference, 0);
 }
 
 class LabelExamples : public testing::Test {

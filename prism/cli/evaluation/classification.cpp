@@ -15,6 +15,7 @@
 #include "prism/core/text/names.h"
 #include "prism/core/text/printable.h"
 #include "prism/core/timer.h"
+#include "prism/evaluation/paired.h"
 #include "prism/kernels/compute_type.h"
 
 namespace prism {
@@ -118,15 +119,14 @@ LabelledExamples measure(const EvalWords& words, const std::string& name, const 
   return labelled;
 }
 
-void print_paired(const PairedAccuracy& paired) {
-  print_row("difference", paired.examples < 2
-                              ? fmt::format("{:+.4f} in accuracy, of one example", paired.difference)
-                              : fmt::format("{:+.4f} in accuracy, standard error {:.4f} over {} examples",
-                                            paired.difference, paired.standard_error, paired.examples));
-  print_row("95% interval", paired.examples < 2 ? "none: one example" : interval_text(paired.interval, 4));
+void print_paired(const PairedScore& paired) {
+  print_row("difference", paired.items < 2 ? fmt::format("{:+.4f} in accuracy, of one example", paired.difference)
+                                           : fmt::format("{:+.4f} in accuracy, standard error {:.4f} over {} examples",
+                                                         paired.difference, paired.standard_error, paired.items));
+  print_row("95% interval", paired.items < 2 ? "none: one example" : interval_text(paired.interval, 4));
   print_row("only one right",
-            fmt::format("{} examples by the first, {} by the second; McNemar's exact test: p = {:.3g}", paired.only_a,
-                        paired.only_b, paired.p));
+            fmt::format("{} examples by the first, {} by the second; McNemar's exact test: p = {:.3g}", paired.more_a,
+                        paired.more_b, paired.p));
 }
 
 }  // namespace
@@ -145,15 +145,15 @@ void run_classification(EvalWords& words) {
   const auto first = measure(words, words.model, model, data);
   if (!words.json) fmt::print("\n");
   const auto second = measure(words, words.against, other, data);
-  const auto paired = paired_accuracy(first, second);
+  const auto paired = paired_score(right_answers(first), right_answers(second));
   if (!words.json) {
     fmt::print("\n");
     return print_paired(paired);
   }
   Json json = difference_to_json(words, "accuracy difference", paired.difference, paired.standard_error,
-                                 paired.interval, paired.examples);
+                                 paired.interval, paired.items);
   json.update(
-      {{"examples", paired.examples}, {"only_model", paired.only_a}, {"only_against", paired.only_b}, {"p", paired.p}});
+      {{"examples", paired.items}, {"only_model", paired.more_a}, {"only_against", paired.more_b}, {"p", paired.p}});
   fmt::print("{}\n", to_text(json));
 }
 

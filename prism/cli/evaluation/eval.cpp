@@ -3,7 +3,6 @@
 #include "prism/cli/evaluation/eval.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -15,6 +14,7 @@
 #include "prism/core/error.h"
 #include "prism/core/stop.h"
 #include "prism/core/text/names.h"
+#include "prism/evaluation/tasks/task.h"
 
 namespace prism {
 namespace {
@@ -27,6 +27,12 @@ Tasks:
                    float32: KL(float32 || model) in nats, for a text that is read as a prompt and one that is decoded.
   classification   how well a classifier labels the examples in the folder FILE, made by prism tokenize --label:
                    accuracy, balanced accuracy, macro-F1, loss, and the confusion matrix.
+  piqa, hellaswag, arc_easy, arc_challenge, winogrande, boolq, blimp (67 parts), lambada_openai, wikitext
+                   the tasks of this name of EleutherAI's lm-evaluation-harness, with its prompts, figures and errors.
+                   --data names a folder with their files, e.g. piqa/valid.jsonl; several tasks may be given.
+  multiple_choice  questions of your own: --data names a JSONL file with rows of query, choices (a list) and gold (the
+                   number of the right choice, from 0).
+  generate         prompts of your own: a JSONL file with rows of prompt, targets (a list) and stop (a list; optional).
 
 Perplexity: a .txt file is one document unless --separator splits it; each row of a .jsonl file is a document. Files may
 be compressed as .gz, .xz or .zst; folders are read recursively; - is standard input. A document longer than --window is
@@ -46,6 +52,12 @@ decoded text does not have.
 Classification: texts longer than the model's context are cut off at the end. For a model with head budgets, the output
 also states two means for each layer: s, the share of heads that the model asked for, and the share that was computed.
 
+Questions: the choice with the largest log-likelihood is the answer (acc); acc_norm and acc_bytes divide by the length
+of the choice. Errors are standard errors. --shots K puts K solved items before each question. --out writes the answer
+to each item and the figures, in the harness's layout; an evaluation that was interrupted goes on where it stopped.
+--against, or --against-prefill for one model under two kinds of attention, adds the differences with their errors,
+McNemar's exact test, and the divergence KL(second || first) of each scored token.
+
 --against evaluates a second model on the same texts and prints the difference with its standard error; the task
 divergence takes it as the reference instead. Perplexity: both models need the same tokenizer, and the error is over
 documents, because tokens of one document are not independent; give --separator, so that the text has several documents.
@@ -58,11 +70,25 @@ Classification: the error is over examples.
   prism eval runs/progressive valid.txt.xz --separator '\n\n\n\n' --against runs/uniform
   prism eval model.Q4_1.gguf valid.txt.xz --task divergence --window 512 --stride 256 --tokens 100k
   prism eval runs/budget data/news --task classification --against runs/uniform
+  prism eval model.Q4_1.gguf --task piqa blimp --data zero_shot --out results/model
+  prism eval runs/progressive --task hellaswag --data zero_shot --limit 500 --against runs/uniform
 )";
+
+void add_prefill_options(CLI::App& app, EvalWords& words) {
+  add_prefill_flags(app, words.prefill);
+}
+
+void add_task_options(CLI::App& app, EvalWords& words) {
+  app.add_option("--data", words.data, "questions: a folder with the tasks' files, or one file")->type_name("PATH");
+  add_fields(app, words.items);
+  app.add_option("--out", words.out, "questions: a folder for answers and figures")->type_name("FOLDER");
+  app.add_option("--against-prefill", words.against_prefill,
+                 "questions: compare with the same model under this attention over prompts, e.g. dense")
+      ->type_name("NAME");
+}
 
 void add_text_options(CLI::App& app, EvalWords& words) {
   add_fields(app, words.windows);
-  add_prefill_flags(app, words.prefill);
   add_fields(app, words.text, {{"piece_bytes", ""}});
 }
 
@@ -77,6 +103,9 @@ void add_classification_options(CLI::App& app, EvalWords& words) {
       ->capture_default_str();
   add_fields(app, words.labels);
 }
+
+/// How messages call the tasks of evaluation/tasks.
+constexpr const char* kQuestions = "piqa, or another one of questions";
 
 /// Options that only some tasks take.
 struct TaskOptions {
@@ -96,10 +125,21 @@ void check_options(const std::vector<TaskOptions>& groups, const std::string& na
   for (const auto& [tasks, options] : groups) {
     if (std::find(tasks.begin(), tasks.end(), name) != tasks.end()) continue;
     for (const auto* option : options)
-      PRISM_CHECK(option->count() == 0, "eval",
-                  "expected options of the task {}; found {}, which belongs to {}; leave it out, or give --task {}.",
-                  name, option->get_name(), fmt::join(tasks, " and "), tasks.front());
+      PRISM_CHECK(
+          option->count() == 0, "eval",
+          "expected options of the task {}; found {}, which belongs to {}; leave it out, or give another --task.", name,
+          option->get_name(), join_names(tasks));
   }
+}
+
+/// --task takes all words that follow it. Behind a task that reads texts, those that name no task are files.
+void take_files(EvalWords& words) {
+  const auto known = task_names();
+  const auto behind = std::stable_partition(words.tasks.begin() + 1, words.tasks.end(), [&](const std::string& word) {
+    return std::ranges::find(known, word) != known.end();
+  });
+  words.files.insert(words.files.end(), behind, words.tasks.end());
+  words.tasks.erase(behind, words.tasks.end());
 }
 
 }  // namespace
@@ -137,27 +177,36 @@ int run_eval(const Arguments& arguments) {
                "prism eval");
   EvalWords words;
   app.add_option("MODEL", words.model, kModelHelp)->required();
-  app.add_option("FILE", words.files, "text files, folders, or - for standard input; for classification, a data folder")
-      ->required();
+  app.add_option("FILE", words.files,
+                 "text files, folders, or - for standard input; for classification, a data folder; none for questions");
   app.add_option("--against", words.against, "a second model, which MODEL is compared with")->type_name("MODEL");
-  app.add_option("--task", words.task, "what to measure: perplexity, divergence or classification")
-      ->type_name("NAME")
+  app.add_option("--task", words.tasks, "what to measure, see above; several tasks of questions")
+      ->type_name("NAME ...")
       ->capture_default_str();
-  const std::vector<TaskOptions> groups = {options_of({"perplexity", "divergence"}, add_text_options, app, words),
-                                           options_of({"divergence"}, add_divergence_options, app, words),
-                                           options_of({"classification"}, add_classification_options, app, words)};
+  const std::vector<TaskOptions> groups = {
+      options_of({"perplexity", "divergence", kQuestions}, add_prefill_options, app, words),
+      options_of({"perplexity", "divergence"}, add_text_options, app, words),
+      options_of({"divergence"}, add_divergence_options, app, words),
+      options_of({"classification"}, add_classification_options, app, words),
+      options_of({kQuestions}, add_task_options, app, words)};
   app.add_flag("--json", words.json,
                "print JSON instead of tables: one object per model, and one for their difference");
   add_weights_option(app, words.compute);
   add_compute_options(app, words.compute);
   if (!parse(app, arguments)) return 0;
-  static const std::map<std::string, void (*)(EvalWords&)> tasks = {
+  static const std::map<std::string, void (*)(EvalWords&)> of_texts = {
       {"perplexity", run_perplexity}, {"divergence", run_divergence}, {"classification", run_classification}};
-  const auto task = find_by_name(tasks, words.task, "eval", "task");
-  check_options(groups, words.task);
+  const auto reads_texts = [&](const std::string& name) { return of_texts.contains(name); };
+  if (reads_texts(words.tasks.front())) take_files(words);
+  const bool asks = std::ranges::none_of(words.tasks, reads_texts);
+  PRISM_CHECK(asks || words.tasks.size() == 1, "eval", "expected {} without other tasks; found {}; give one at a time.",
+              *std::ranges::find_if(words.tasks, reads_texts), join_names(words.tasks));
+  if (asks) find_tasks(words.tasks);
+  check_options(groups, asks ? kQuestions : words.tasks.front());
+  PRISM_CHECK(asks || !words.files.empty(), "eval", "expected files to read; found none; name them after the model.");
   start_compute(words.compute.threads, words.compute.device);
   catch_stop_signals();
-  task(words);
+  (asks ? run_tasks : of_texts.at(words.tasks.front()))(words);
   return 0;
 }
 

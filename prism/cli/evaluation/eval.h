@@ -13,11 +13,13 @@
 #include "prism/evaluation/classification.h"
 #include "prism/evaluation/divergence.h"
 #include "prism/evaluation/perplexity.h"
+#include "prism/evaluation/tasks/items.h"
 
 namespace prism {
 
 struct EvalWords {
-  std::string model, against, task = "perplexity";
+  std::string model, against;
+  std::vector<std::string> tasks = {"perplexity"};
   std::vector<std::string> files;
   // Perplexity and divergence.
   TextWindowOptions windows;
@@ -26,6 +28,9 @@ struct EvalWords {
   // Divergence; its `windows` are those above.
   DivergenceOptions divergence;
   std::string cache_type = "auto";
+  // Questions of the field.
+  std::string data, out, against_prefill;
+  ItemOptions items;
   // Classification.
   std::string split = "test";
   LabelOptions labels;
@@ -47,9 +52,10 @@ std::string interval_text(const Interval& interval, int digits);
 /// @throws InputError for a classifier.
 void check_is_language_model(const std::string& model);
 
-/// One function per task, in the file named after it.
+/// One function per task, in the file named after it; the last one serves those of evaluation/tasks.
 void run_perplexity(EvalWords& words);
 void run_divergence(EvalWords& words);
 void run_classification(EvalWords& words);
+void run_tasks(EvalWords& words);
 
 }  // namespace prism

@@ -2,92 +2,42 @@
 
 #include <csv.h>
 
-#include <array>
 #include <deque>
 #include <string_view>
 
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
 #include "prism/core/text/printable.h"
-#include "prism/core/text/utf8.h"
-#include "prism/data/byte_stream.h"
+#include "prism/data/lines.h"
 
 namespace prism {
 namespace {
 
-/// The lines of a stream with their numbers, without a byte-order mark.
-class LineReader {
- public:
-  explicit LineReader(const std::string& path)
-      : name_(path == "-" ? "standard input" : plain_line(path)), stream_(path) {}
-
-  /// The next line with its line end, if it has one; std::nullopt at the end.
-  std::optional<std::string_view> next() {
-    constexpr std::string_view kMark = "\xEF\xBB\xBF";
-    size_t end;
-    while ((end = buffer_.find('\n', scanned_)) == std::string::npos) {
-      scanned_ = buffer_.size();
-      std::array<char, 1 << 16> part;
-      const size_t count = stream_.read(part.data(), part.size());
-      if (count == 0) break;
-      buffer_.erase(0, taken_);
-      scanned_ -= taken_;
-      taken_ = 0;
-      buffer_.append(part.data(), count);
-    }
-    if (taken_ == buffer_.size()) return std::nullopt;
-    std::string_view line(buffer_);
-    line = line.substr(taken_, end == std::string::npos ? end : end + 1 - taken_);
-    taken_ = scanned_ = taken_ + line.size();
-    if (++number_ == 1 && line.starts_with(kMark)) line.remove_prefix(kMark.size());
-    PRISM_CHECK(find_invalid_utf8(line) == std::string_view::npos, "tokenize",
-                "{}: expected UTF-8; found other bytes; convert the file.", place(number_));
-    return line;
-  }
-
-  std::string place(int64_t line) const { return fmt::format("{}, line {}", name_, line); }
-  int64_t number() const { return number_; }
-  int64_t consumed() const { return stream_.consumed(); }
-
- private:
-  std::string name_;
-  ByteStream stream_;
-  std::string buffer_;
-  size_t taken_ = 0, scanned_ = 0;
-  int64_t number_ = 0;
-};
-
 class JsonRows : public RowReader {
  public:
-  explicit JsonRows(const std::string& path) : lines_(path) {}
+  explicit JsonRows(const std::string& path) : objects_(path, "tokenize") {}
 
   std::optional<Row> next() override {
-    while (const auto line = lines_.next()) {
-      if (line->find_first_not_of(" \t\r\n") == std::string_view::npos) continue;
-      const std::string place = lines_.place(lines_.number());
-      const Json json = parse_json(std::string(*line), place);
-      PRISM_CHECK(json.is_object(), "tokenize", "{}: expected a JSON object; found {}; write one object a line.", place,
-                  json.type_name());
-      Row row{{}, lines_.number()};
-      for (const auto& [name, value] : json.items())
-        row.fields.emplace_back(name, value.is_string() ? value.get<std::string>()
-                                      : value.is_null() ? std::string()
-                                                        : to_text(value));
-      return row;
-    }
-    return std::nullopt;
+    const auto json = objects_.next();
+    if (!json) return std::nullopt;
+    Row row{{}, objects_.line()};
+    for (const auto& [name, value] : json->items())
+      row.fields.emplace_back(name, value.is_string() ? value.get<std::string>()
+                                    : value.is_null() ? std::string()
+                                                      : to_text(value));
+    return row;
   }
-  int64_t consumed() const override { return lines_.consumed(); }
+  int64_t consumed() const override { return objects_.consumed(); }
   bool has_names() const override { return true; }
 
  private:
-  LineReader lines_;
+  JsonLines objects_;
 };
 
 /// Each line is a row of one value.
 class TextRows : public RowReader {
  public:
-  explicit TextRows(const std::string& path) : lines_(path) {}
+  explicit TextRows(const std::string& path) : lines_(path, "tokenize") {}
 
   std::optional<Row> next() override {
     auto line = lines_.next();
@@ -105,7 +55,7 @@ class TextRows : public RowReader {
 /// Reads CSV with libcsv, line by line, so that the first line of each row is known.
 class CsvRows : public RowReader {
  public:
-  explicit CsvRows(const std::string& path) : lines_(path) {
+  explicit CsvRows(const std::string& path) : lines_(path, "tokenize") {
     PRISM_ASSERT(csv_init(&parser_, CSV_STRICT | CSV_STRICT_FINI) == 0, "tokenize", "libcsv cannot start");
     csv_set_space_func(&parser_, [](unsigned char) { return 0; });  // spaces around values belong to them
   }

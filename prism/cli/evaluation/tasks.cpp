@@ -1,0 +1,353 @@
+// prism eval --task piqa, blimp, ...: what a model, or two of them, answer to the questions of the field.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "prism/checkpoint/prompt_cache.h"
+#include "prism/cli/evaluation/eval.h"
+#include "prism/core/console.h"
+#include "prism/core/error.h"
+#include "prism/core/files.h"
+#include "prism/core/progress.h"
+#include "prism/core/text/counted.h"
+#include "prism/core/text/names.h"
+#include "prism/core/text/printable.h"
+#include "prism/core/timer.h"
+#include "prism/evaluation/tasks/answers.h"
+#include "prism/evaluation/tasks/figures.h"
+#include "prism/evaluation/tasks/items.h"
+#include "prism/evaluation/tasks/samples.h"
+#include "prism/kernels/compute_type.h"
+#include "prism/models/chunks.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kSettingsName = "settings.json";
+constexpr const char* kResultsName = "results_prism.json";
+
+/// A task with its items.
+struct Questions {
+  Task task;
+  std::vector<TaskItem> items;
+};
+
+std::vector<Questions> read_questions(const EvalWords& words) {
+  PRISM_CHECK(!words.data.empty(), "eval", "expected a folder with the files of {}; found none; name it with --data.",
+              join_names(words.tasks));
+  PRISM_CHECK(words.files.empty(), "eval",
+              "expected no file after the model with --task {}; found {}; name the data with --data.",
+              words.tasks.front(), plain_line(words.files.front()));
+  std::vector<Questions> all;
+  for (auto& task : find_tasks(words.tasks)) {
+    auto items = read_items(task, words.data, words.items);
+    all.push_back({std::move(task), std::move(items)});
+  }
+  return all;
+}
+
+/// A model with what reads its prompts.
+struct LoadedModel {
+  LoadedModel(const std::string& name_given, const ModelFolder& folder_given, const PrefillOptions& options,
+              const PrefillCosts& costs, const EvalWords& words)
+      : name(name_given),
+        folder(folder_given),
+        meter(words.prefill.meter),
+        prefill(options, costs, options.selector == "dense" ? nullptr : &meter),
+        model(folder.decoder, *folder.tokenizer, {.prefill = &prefill}) {}
+  LoadedModel(const LoadedModel&) = delete;
+  LoadedModel& operator=(const LoadedModel&) = delete;
+
+  std::string dtype() const { return compute_type_name(folder.decoder->compute_type()); }
+
+  std::string name;
+  const ModelFolder& folder;
+  PrefillMeter meter;
+  Prefill prefill;
+  TaskModel model;
+};
+
+/// What the answers depend on.
+Json settings_of(const LoadedModel& loaded, const EvalWords& words) {
+  const auto& decoder = *loaded.folder.decoder;
+  Json settings = {{"model", loaded.name},
+                   {"dtype", loaded.dtype()},
+                   {"limit", words.items.limit},
+                   {"shots", words.items.shots},
+                   {"shots_from", words.items.shots_from},
+                   {"selector", loaded.prefill.options().selector},
+                   {"selector_settings", loaded.prefill.options().settings},
+                   {"chunk", loaded.prefill.options().chunk}};
+  for (const auto& [name, value] :
+       prompt_fingerprint(decoder, *loaded.folder.tokenizer, loaded.prefill.options(), decoder.compute_type()))
+    settings["fingerprint"][name] = value;
+  return settings;
+}
+
+/// The folder that results are written to.
+class ResultFolder {
+ public:
+  /// @throws InputError if it has results of other settings.
+  ResultFolder(std::filesystem::path path, Json settings)
+      : path_(std::move(path)), settings_(std::move(settings)), made_(path_), lock_(path_, "eval") {
+    const auto file = path_ / kSettingsName;
+    if (!is_there(file)) {
+      write_file(file, to_text(settings_, 2) + "\n");
+      return;
+    }
+    const auto before = parse_json(read_file(file), plain_line(file.string()));
+    for (const auto& [name, value] : settings_.items()) {
+      const auto found = before.is_object() && before.contains(name) ? before[name] : Json();
+      PRISM_CHECK(found == value, "eval",
+                  "expected results of the same settings in {}; found {} {} instead of {}; name another folder with "
+                  "--out.",
+                  plain_line(path_.string()), name, short_line(found.dump(), 60), short_line(value.dump(), 60));
+    }
+  }
+
+  std::filesystem::path samples(const Task& task) const { return path_ / fmt::format("samples_{}.jsonl", task.name); }
+  void write(const std::vector<TaskFigures>& figures) const {
+    const auto file = path_ / kResultsName;
+    const Json before = is_there(file) ? parse_json(read_file(file), plain_line(file.string())) : Json();
+    write_file(file, to_text(results_to_json(figures, settings_, before), 2) + "\n");
+  }
+
+ private:
+  std::filesystem::path path_;
+  Json settings_;
+  MadeFolder made_;
+  FolderLock lock_;
+};
+
+/// The progress line of a task.
+class TaskProgress {
+ public:
+  explicit TaskProgress(const Questions& questions)
+      : progress_("eval " + questions.task.name, std::ssize(questions.items), "items") {}
+
+  void step(int64_t tokens) {
+    tokens_ += tokens;
+    show();
+  }
+  void batch(int64_t items) {
+    items_ = items;
+    show();
+  }
+
+ private:
+  void show() { progress_.update(items_, fmt::format("{} tokens", short_number(static_cast<double>(tokens_)))); }
+
+  Progress progress_;
+  int64_t items_ = 0, tokens_ = 0;
+};
+
+std::string value_text(const Figure& figure) {
+  return is_less_better(figure.name) ? fmt::format("{:.4f}", figure.value) : fmt::format("{:.4f}", figure.value);
+}
+
+void print_figure_row(std::string_view task, std::string_view items, const Figure& figure, double chance) {
+  fmt::print("{:<24}{:>7}  {:<16}{:>10}{:>10}{:>8}\n", task, items, figure.name, value_text(figure),
+             std::isnan(figure.standard_error) ? "" : fmt::format("{:.4f}", figure.standard_error),
+             chance == 0 || is_less_better(figure.name) ? "" : fmt::format("{:.2f}", chance));
+}
+
+/// One row for each figure; of a group that is whole, one row for all its parts.
+void print_figures(const std::vector<TaskFigures>& all) {
+  fmt::print("{:<24}{:>7}  {:<16}{:>10}{:>10}{:>8}\n", "task", "items", "figure", "value", "+- error", "chance");
+  const auto groups = groups_of(all);
+  for (const auto& each : all) {
+    if (std::ranges::any_of(groups, [&](const auto& group) { return group.first == each.task.group; })) continue;
+    for (size_t i = 0; i < each.figures.size(); ++i)
+      print_figure_row(i == 0 ? each.task.name : "", i == 0 ? fmt::to_string(each.items) : "", each.figures[i],
+                       each.task.chance);
+  }
+  for (const auto& [name, figure] : groups) {
+    int64_t items = 0;
+    double chance = 0;
+    for (const auto& each : all)
+      if (each.task.group == name) items += each.items, chance = each.task.chance;
+    print_figure_row(name, fmt::to_string(items), figure, chance);
+  }
+}
+
+void print_cut(const std::vector<TaskFigures>& all, int64_t context) {
+  int64_t cut = 0;
+  for (const auto& each : all) cut += each.cut;
+  if (cut > 0)
+    print_row("cut", fmt::format("{} lost their beginning, because the context has {} tokens", counted(cut, "query"),
+                                 context));
+}
+
+int64_t cut_of(const std::vector<ItemAnswers>& answers) {
+  int64_t cut = 0;
+  for (const auto& each : answers) cut += each.cut;
+  return cut;
+}
+
+TaskFigures figures_of(const Questions& questions, const std::vector<ItemAnswers>& answers, const EvalWords& words) {
+  return {.task = questions.task,
+          .figures = figures_of(questions.task, questions.items, answers),
+          .items = std::ssize(questions.items),
+          .cut = cut_of(answers),
+          .shots = words.items.shots};
+}
+
+/// Prints the figures of one model. @param seconds  0: not stated.
+void print_results(const EvalWords& words, const LoadedModel& loaded, const std::vector<TaskFigures>& figures,
+                   double seconds) {
+  if (words.json) {
+    Json json = results_to_json(figures, settings_of(loaded, words), Json());
+    json["prefill"] = prefill_to_json(loaded.prefill.options(), loaded.meter.layers());
+    if (seconds > 0) json["seconds"] = seconds;
+    fmt::print("{}\n", to_text(json));
+    return;
+  }
+  print_figures(figures);
+  print_cut(figures, loaded.folder.decoder->config().context);
+  if (loaded.prefill.selects()) print_row("attention", prefill_text(loaded.prefill.options(), loaded.meter.layers()));
+  print_row("computed in",
+            seconds > 0 ? fmt::format("{}, {}", loaded.dtype(), short_duration(seconds)) : loaded.dtype());
+}
+
+void evaluate_one(const EvalWords& words, const std::vector<Questions>& all, LoadedModel& loaded) {
+  std::optional<ResultFolder> folder;
+  if (!words.out.empty()) folder.emplace(words.out, settings_of(loaded, words));
+  const Timer timer;
+  std::vector<TaskFigures> figures;
+  for (const auto& questions : all) {
+    std::optional<SampleFile> file;
+    if (folder) file.emplace(folder->samples(questions.task), questions.task, questions.items);
+    TaskProgress progress(questions);
+    const auto answers = answer_all(
+        loaded.model, questions.task, questions.items, file ? &*file : nullptr,
+        [&](int64_t tokens) { progress.step(tokens); }, [&](int64_t items) { progress.batch(items); });
+    figures.push_back(figures_of(questions, answers, words));
+  }
+  if (folder) folder->write(figures);
+  print_results(words, loaded, figures, timer.seconds());
+}
+
+/// How far one model's distributions are from another's, over tokens.
+struct TokenDivergence {
+  std::vector<double> nats;
+
+  Json to_json() const {
+    if (nats.empty()) return {};
+    const auto parts = quantiles(nats, {0.95, 0.99});
+    return {{"tokens", nats.size()}, {"mean", mean_of(nats)}, {"p95", parts[0]}, {"p99", parts[1]}};
+  }
+};
+
+void print_differences(const Questions& questions, const std::vector<FigureDifference>& differences,
+                       const TokenDivergence& divergence) {
+  for (const auto& [name, paired] : differences) {
+    print_row(
+        name == differences.front().name ? questions.task.name : "",
+        fmt::format("{:<16}{:+.4f}{}{}", name, paired.difference,
+                    paired.items < 2
+                        ? std::string()
+                        : fmt::format(" +- {:.4f} (95%: {})", paired.standard_error, interval_text(paired.interval, 4)),
+                    std::isnan(paired.p)
+                        ? std::string()
+                        : fmt::format("; {} better, {} worse, p = {:.3g}", paired.more_a, paired.more_b, paired.p)));
+  }
+  const auto json = divergence.to_json();
+  if (json.is_null()) return;
+  print_row("", fmt::format("KL of {} scored tokens: mean {:.3g} nats, 95th percentile {:.3g}, 99th {:.3g}",
+                            divergence.nats.size(), json["mean"].get<double>(), json["p95"].get<double>(),
+                            json["p99"].get<double>()));
+}
+
+void evaluate_both(const EvalWords& words, const std::vector<Questions>& all, LoadedModel& a, LoadedModel& b) {
+  TaskPair pair(a.model, b.model);
+  std::vector<TaskFigures> figures_a, figures_b;
+  std::vector<std::vector<FigureDifference>> differences;
+  std::vector<TokenDivergence> divergences;
+  for (const auto& questions : all) {
+    TaskProgress progress(questions);
+    TaskPair::Answers found;
+    for (std::span<const TaskItem> rest(questions.items); !rest.empty();) {
+      const auto batch = next_items(rest);
+      auto more = pair.answer(questions.task, batch, [&](int64_t tokens) { progress.step(tokens); });
+      std::ranges::move(more.a, std::back_inserter(found.a));
+      std::ranges::move(more.b, std::back_inserter(found.b));
+      std::ranges::move(more.divergences, std::back_inserter(found.divergences));
+      rest = rest.subspan(batch.size());
+      progress.batch(std::ssize(found.a));
+    }
+    figures_a.push_back(figures_of(questions, found.a, words));
+    figures_b.push_back(figures_of(questions, found.b, words));
+    differences.push_back(differences_of(questions.task, questions.items, found.a, found.b));
+    divergences.push_back({std::move(found.divergences)});
+  }
+  for (const auto& [loaded, figures] : {std::pair{&a, &figures_a}, {&b, &figures_b}}) {
+    if (!words.json) print_row("model", plain_line(loaded->name));
+    print_results(words, *loaded, *figures, 0);
+    if (!words.json) fmt::print("\n");
+  }
+  if (!words.json) print_row("difference", "the first minus the second");
+  Json json = {{"task", "difference"}, {"model", a.name}, {"against", b.name}, {"differences", Json::object()}};
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!words.json) {
+      print_differences(all[i], differences[i], divergences[i]);
+      continue;
+    }
+    auto& of_task = json["differences"][all[i].task.name];
+    for (const auto& [name, paired] : differences[i])
+      of_task[name] = {{"difference", paired.difference},
+                       {"standard_error", paired.standard_error},
+                       {"low", paired.interval.low},
+                       {"high", paired.interval.high},
+                       {"better", paired.more_a},
+                       {"worse", paired.more_b},
+                       {"p", paired.p}};
+    of_task["divergence"] = divergences[i].to_json();
+  }
+  if (words.json) fmt::print("{}\n", to_text(json));
+}
+
+}  // namespace
+
+void run_tasks(EvalWords& words) {
+  complete_prefill(words.prefill);
+  const bool compares = !words.against.empty() || !words.against_prefill.empty();
+  PRISM_CHECK(words.against.empty() || words.against_prefill.empty(), "eval",
+              "expected --against or --against-prefill; found both; leave one out.");
+  PRISM_CHECK(!compares || words.out.empty(), "eval",
+              "expected --out for one model; found a comparison; evaluate each model into a folder of its own, and "
+              "compare these with prism report --evaluation.");
+  PrefillFlags other_prefill{.options = {.selector = words.against_prefill}, .meter = {}, .sets = {}};
+  if (!words.against_prefill.empty()) complete_prefill(other_prefill);
+  const auto all = read_questions(words);
+  check_is_language_model(words.model);
+  const ModelFolder folder = load_model_with_tokenizer(words.model, words.compute, "eval");
+  check_prefill(folder.decoder->config(), words.prefill.options);
+  const auto load = [&](const std::string& name, const ModelFolder& model, const PrefillOptions& options) {
+    check_prefill(model.decoder->config(), options);
+    return std::make_unique<LoadedModel>(name, model, options,
+                                         costs_on_this_machine(cost_shapes(options, model.decoder)), words);
+  };
+  const auto first = load(words.model, folder, words.prefill.options);
+  if (!compares) {
+    evaluate_one(words, all, *first);
+  } else if (words.against.empty()) {
+    const auto second =
+        load(fmt::format("{} with {} attention", words.model, words.against_prefill), folder, other_prefill.options);
+    evaluate_both(words, all, *first, *second);
+  } else {
+    check_is_language_model(words.against);
+    const ModelFolder other = load_model_with_tokenizer(words.against, words.compute, "eval");
+    const auto second = load(words.against, other, words.prefill.options);
+    evaluate_both(words, all, *first, *second);
+  }
+  flush_output();
+}
+
+}  // namespace prism

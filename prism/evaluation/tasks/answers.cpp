@@ -1,0 +1,143 @@
+#include "prism/evaluation/tasks/answers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "prism/core/error.h"
+#include "prism/core/stop.h"
+#include "prism/evaluation/divergence.h"
+#include "prism/evaluation/tasks/encode.h"
+#include "prism/evaluation/tasks/row_values.h"
+#include "prism/evaluation/text_windows.h"
+#include "prism/generation/generate.h"
+
+namespace prism {
+namespace {
+
+/// Bytes of texts that are answered together, some four of them a token.
+constexpr size_t kBatchBytes = size_t{1} << 16;
+/// Rows of logits that are compared together.
+constexpr int64_t kComparedRows = 256;
+
+/// The queries of some items as tokens.
+struct ItemRequests {
+  std::vector<ScoreRequest> requests;
+  struct Place {
+    size_t item = 0, query = 0;
+  };
+  std::vector<Place> places;         ///< of each request
+  std::vector<ItemAnswers> answers;  ///< without what is to be computed
+};
+
+ItemRequests encode_items(const Task& task, std::span<const TaskItem> items, const TaskModel& model) {
+  ItemRequests made;
+  const int64_t context = model.decoder()->config().context;
+  for (size_t i = 0; i < items.size(); ++i) {
+    auto& answers = made.answers.emplace_back();
+    for (size_t q = 0; q < items[i].queries.size(); ++q) {
+      const auto& query = items[i].queries[q];
+      auto encoded = task.kind == TaskKind::rolling ? encode_rolling(model.tokenizer(), query.continuation, context)
+                                                    : encode_query(model.tokenizer(), query, context);
+      answers.answers.push_back({.is_greedy = true, .text = {}});
+      answers.cut += encoded.cut > 0;
+      for (auto& each : encoded.requests) {
+        each.budget_tokens = each.scored_from;
+        made.requests.push_back(std::move(each));
+        made.places.push_back({i, q});
+      }
+    }
+  }
+  return made;
+}
+
+std::vector<ItemAnswers> answers_of(const ItemRequests& asked, std::span<const Score> scores) {
+  auto answers = asked.answers;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    auto& answer = answers[asked.places[i].item].answers[asked.places[i].query];
+    answer.log_likelihood += scores[i].log_likelihood;
+    answer.is_greedy = answer.is_greedy && scores[i].is_greedy;
+    if (!std::isfinite(answer.log_likelihood))
+      throw FailedError(kEvaluation, fmt::format("expected finite log-likelihoods; found {}; the weights are damaged; "
+                                                 "name another model.",
+                                                 answer.log_likelihood));
+  }
+  return answers;
+}
+
+/// `on_step` with a look at the signals that stop an evaluation.
+Scorer::OnStep stoppable(const Scorer::OnStep& on_step) {
+  return [&on_step](int64_t tokens) {
+    check_not_stopped(kEvaluation);
+    if (on_step) on_step(tokens);
+  };
+}
+
+}  // namespace
+
+std::span<const TaskItem> next_items(std::span<const TaskItem> rest) {
+  size_t count = 0;
+  for (size_t bytes = 0; count < rest.size(); ++count) {
+    for (const auto& query : rest[count].queries) bytes += query.context.size() + query.continuation.size();
+    if (count > 0 && bytes > kBatchBytes) break;
+  }
+  return rest.first(count);
+}
+
+TaskModel::TaskModel(Decoder decoder, const Tokenizer& tokenizer, const EngineOptions& engine)
+    : decoder_(decoder), tokenizer_(tokenizer), options_(engine), scorer_(decoder, engine) {}
+
+std::vector<ItemAnswers> TaskModel::answer(const Task& task, std::span<const TaskItem> items,
+                                           const Scorer::OnStep& on_step) {
+  if (task.kind == TaskKind::generation) return generate(items, on_step);
+  const auto asked = encode_items(task, items, *this);
+  return answers_of(asked, scorer_.score(asked.requests, stoppable(on_step)));
+}
+
+std::vector<ItemAnswers> TaskModel::generate(std::span<const TaskItem> items, const Scorer::OnStep& on_step) {
+  std::vector<Prompt> prompts;
+  for (const auto& item : items) {
+    GenerateOptions options;
+    options.sampler.temperature = 0;
+    options.stop = item.stops;
+    options.max_new_tokens = item.new_tokens;
+    prompts.push_back({encode_prompt(tokenizer_, item.queries.at(0).context, options.bos), options});
+  }
+  std::vector<ItemAnswers> answers(items.size());
+  const bool is_done = generate_all(decoder_, tokenizer_, prompts, options_, [&](size_t i, Generation& written) {
+    if (on_step) on_step(std::ssize(written.prompt_ids) + std::ssize(written.ids));
+    answers[i].answers = {{.text = std::move(written.text)}};
+  });
+  if (!is_done) check_not_stopped(kEvaluation);
+  return answers;
+}
+
+TaskPair::TaskPair(TaskModel& a, TaskModel& b) : a_(a), b_(b) {
+  PRISM_CHECK(a.tokenizer().fingerprint() == b.tokenizer().fingerprint(), kEvaluation,
+              "expected two models with one tokenizer, so that they score the same tokens; found two; evaluate each "
+              "with --out and compare them with prism report --evaluation.");
+}
+
+TaskPair::Answers TaskPair::answer(const Task& task, std::span<const TaskItem> items, const Scorer::OnStep& on_step) {
+  if (task.kind == TaskKind::generation) return {a_.answer(task, items, on_step), b_.answer(task, items, on_step), {}};
+  const torch::NoGradGuard no_gradients;
+  const auto asked_a = encode_items(task, items, a_), asked_b = encode_items(task, items, b_);
+  const auto hidden_a = a_.scorer_.hidden(asked_a.requests, stoppable(on_step));
+  const auto hidden_b = b_.scorer_.hidden(asked_b.requests, stoppable(on_step));
+  Answers found{answers_of(asked_a, a_.scorer_.scores_of(asked_a.requests, hidden_a)),
+                answers_of(asked_b, b_.scorer_.scores_of(asked_b.requests, hidden_b)),
+                {}};
+  const bool is_comparable =
+      a_.decoder_->config().vocab_size == b_.decoder_->config().vocab_size && hidden_a.size(0) == hidden_b.size(0);
+  for (int64_t first = 0; is_comparable && first < hidden_a.size(0); first += kComparedRows) {
+    const int64_t rows = std::min(kComparedRows, hidden_a.size(0) - first);
+    const auto nats = row_divergences(b_.decoder_->head.scored_logits(hidden_b.narrow(0, first, rows)),
+                                      a_.decoder_->head.scored_logits(hidden_a.narrow(0, first, rows)))
+                          .nats_N;
+    found.divergences.insert(found.divergences.end(), nats.const_data_ptr<double>(),
+                             nats.const_data_ptr<double>() + rows);
+  }
+  return found;
+}
+
+}  // namespace prism

@@ -1,0 +1,90 @@
+// What models answer to the items of a task.
+//
+//   TaskModel model(folder.decoder, *folder.tokenizer);
+//   for (std::span<const TaskItem> rest(items); !rest.empty();) {
+//     const auto batch = next_items(rest);
+//     for (auto& each : model.answer(task, batch)) answers.push_back(std::move(each));
+//     rest = rest.subspan(batch.size());
+//   }
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "prism/evaluation/tasks/task.h"
+#include "prism/generation/scorer.h"
+#include "prism/tokenizer/tokenizer.h"
+
+namespace prism {
+
+/// To one query.
+struct Answer {
+  double log_likelihood = 0;  ///< of the continuation, or of the whole text; nats
+  bool is_greedy = false;     ///< no token of the continuation is less likely than another one
+  std::string text;           ///< generation: what the model wrote
+
+  bool operator==(const Answer&) const = default;
+};
+
+struct ItemAnswers {
+  std::vector<Answer> answers;  ///< to the queries of the item
+  int64_t cut = 0;              ///< queries whose beginning the context had no room for
+
+  bool operator==(const ItemAnswers&) const = default;
+};
+
+/// The items at the beginning of `rest` that are answered together: some ten thousand tokens. It depends on the items
+/// alone, so that an evaluation that is continued computes the same batches as one that was not interrupted.
+std::span<const TaskItem> next_items(std::span<const TaskItem> rest);
+
+/// A language model that answers.
+class TaskModel {
+ public:
+  /// @param tokenizer  must outlive this. @param engine  as Scorer.
+  /// @throws InputError as Engine.
+  TaskModel(Decoder decoder, const Tokenizer& tokenizer, const EngineOptions& engine = {});
+
+  /// @param on_step  called with the number of tokens that a step has computed; for generation, with those of an
+  /// answer.
+  /// @throws InputError as encode_query(), and for prompts that leave no room for an answer; FailedError at SIGINT or
+  ///         SIGTERM (core/stop.h), and for log-likelihoods that are not finite.
+  std::vector<ItemAnswers> answer(const Task& task, std::span<const TaskItem> items,
+                                  const Scorer::OnStep& on_step = {});
+
+  const Decoder& decoder() const { return decoder_; }
+  const Tokenizer& tokenizer() const { return tokenizer_; }
+
+ private:
+  friend class TaskPair;
+  std::vector<ItemAnswers> generate(std::span<const TaskItem> items, const Scorer::OnStep& on_step);
+
+  Decoder decoder_;
+  const Tokenizer& tokenizer_;
+  EngineOptions options_;
+  Scorer scorer_;
+};
+
+/// Two models that answer the same questions.
+class TaskPair {
+ public:
+  /// @param a, b  with tokenizers that give every text the same ids; must outlive this.
+  /// @throws InputError for tokenizers that differ.
+  TaskPair(TaskModel& a, TaskModel& b);
+
+  struct Answers {
+    std::vector<ItemAnswers> a, b;
+    /// KL(b || a) in nats for each token that was scored: how far a is from b. Empty for generation, and for
+    /// vocabularies of different sizes.
+    std::vector<double> divergences;
+  };
+  /// As TaskModel::answer().
+  Answers answer(const Task& task, std::span<const TaskItem> items, const Scorer::OnStep& on_step = {});
+
+ private:
+  TaskModel& a_;
+  TaskModel& b_;
+};
+
+}  // namespace prism

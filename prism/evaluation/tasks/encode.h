@@ -1,0 +1,33 @@
+// Queries as tokens, cut as lm-evaluation-harness 0.4.13 cuts them.
+//
+//   const EncodedQuery query = encode_query(tokenizer, {"Question: ...\nAnswer:", " yes"}, config.context);
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "prism/evaluation/tasks/task.h"
+#include "prism/generation/scorer.h"
+#include "prism/tokenizer/tokenizer.h"
+
+namespace prism {
+
+struct EncodedQuery {
+  std::vector<ScoreRequest> requests;  ///< one; for a rolling text, one for each window
+  int64_t cut = 0;                     ///< tokens of the beginning that the context has no room for
+};
+
+/// A context with its continuation. White space at the context's end belongs to the continuation. Both are encoded
+/// together, and the continuation is what follows as many tokens as the context alone has. Before an empty context
+/// stands the token that opens texts, else the one that ends them; before others it stands if the tokenizer's files say
+/// so. Special tokens that are spelled in the text are parsed.
+/// @param context  of the model, in tokens: of longer queries the last context + 1 tokens are kept.
+/// @throws InputError for a tokenizer without a token that opens or ends texts, and for an empty continuation.
+EncodedQuery encode_query(const Tokenizer& tokenizer, const TaskQuery& query, int64_t context);
+
+/// A whole text after the token that opens texts, in windows of `context` tokens that predict each token once. The last
+/// window begins early enough to be whole.
+EncodedQuery encode_rolling(const Tokenizer& tokenizer, std::string_view text, int64_t context);
+
+}  // namespace prism

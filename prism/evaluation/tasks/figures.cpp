@@ -1,0 +1,201 @@
+#include "prism/evaluation/tasks/figures.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <numbers>
+#include <numeric>
+
+#include "prism/core/error.h"
+#include "prism/core/statistics.h"
+#include "prism/evaluation/tasks/row_values.h"
+#include "prism/template/library/text_pieces.h"
+#include "prism/template/values/characters.h"
+
+namespace prism {
+namespace {
+
+constexpr int64_t kSamples = 10000;
+constexpr uint64_t kSeed = 1234;
+
+/// 1 if the right choice has the largest log-likelihood per unit of its length.
+double is_right(const TaskItem& item, const ItemAnswers& answers, double (*length)(const std::string&)) {
+  std::vector<double> values;
+  for (size_t i = 0; i < answers.answers.size(); ++i)
+    values.push_back(answers.answers[i].log_likelihood / length(item.choices.at(i)));
+  return std::max_element(values.begin(), values.end()) - values.begin() == item.gold ? 1 : 0;
+}
+
+double accuracy(const TaskItem& item, const ItemAnswers& answers) {
+  if (item.choices.empty()) return answers.answers.at(0).is_greedy ? 1 : 0;
+  return is_right(item, answers, [](const std::string&) { return 1.0; });
+}
+
+double accuracy_by_characters(const TaskItem& item, const ItemAnswers& answers) {
+  return is_right(item, answers,
+                  [](const std::string& text) { return static_cast<double>(jinja::count_characters(text)); });
+}
+
+double accuracy_by_bytes(const TaskItem& item, const ItemAnswers& answers) {
+  return is_right(item, answers, [](const std::string& text) { return static_cast<double>(text.size()); });
+}
+
+double exact_match(const TaskItem& item, const ItemAnswers& answers) {
+  const auto written = jinja::stripped(answers.answers.at(0).text, nullptr, true, true);
+  return std::ranges::any_of(
+      item.targets, [&](const std::string& target) { return written == jinja::stripped(target, nullptr, true, true); });
+}
+
+double contained_share(const TaskItem& item, const ItemAnswers& answers) {
+  if (item.targets.empty()) return 0;
+  const auto written = jinja::lower_case(answers.answers.at(0).text);
+  const auto found = std::ranges::count_if(item.targets, [&](const std::string& target) {
+    return written.find(jinja::lower_case(target)) != std::string::npos;
+  });
+  return static_cast<double>(found) / static_cast<double>(item.targets.size());
+}
+
+double log_likelihood(const TaskItem&, const ItemAnswers& answers) {
+  return answers.answers.at(0).log_likelihood;
+}
+
+/// How a figure is made of its items.
+struct FigureKind {
+  double (*score)(const TaskItem&, const ItemAnswers&);
+  /// Units of an item by whose sum the sum of scores is divided.
+  double (*units)(const TaskItem&);
+  double (*value)(double mean);  ///< of the sum of scores per unit; null: that itself
+  bool has_error = true;
+};
+
+double one(const TaskItem&) {
+  return 1;
+}
+double words(const TaskItem& item) {
+  return static_cast<double>(item.words);
+}
+double bytes(const TaskItem& item) {
+  return static_cast<double>(item.bytes);
+}
+double exp_of_minus(double mean) {
+  return std::exp(-mean);
+}
+double bits_of(double mean) {
+  return -mean / std::numbers::ln2;
+}
+
+const FigureKind& find_figure(const std::string& name) {
+  static const std::map<std::string, FigureKind> kinds = {
+      {"acc", {accuracy, one, nullptr}},
+      {"acc_norm", {accuracy_by_characters, one, nullptr}},
+      {"acc_bytes", {accuracy_by_bytes, one, nullptr}},
+      {"exact_match", {exact_match, one, nullptr}},
+      {"contains", {contained_share, one, nullptr}},
+      {"perplexity", {log_likelihood, one, exp_of_minus}},
+      {"word_perplexity", {log_likelihood, words, exp_of_minus, false}},
+      {"byte_perplexity", {log_likelihood, bytes, exp_of_minus, false}},
+      {"bits_per_byte", {log_likelihood, bytes, bits_of, false}},
+  };
+  return kinds.at(name);
+}
+
+/// The scores of all items for one figure, and their units.
+struct Scores {
+  std::vector<double> scores, units;
+};
+
+Scores scores_of(const FigureKind& kind, std::span<const TaskItem> items, std::span<const ItemAnswers> answers) {
+  PRISM_ASSERT(items.size() == answers.size() && !items.empty(), kEvaluation, "{} items and {} answers", items.size(),
+               answers.size());
+  Scores found;
+  for (size_t i = 0; i < items.size(); ++i) {
+    found.scores.push_back(kind.score(items[i], answers[i]));
+    found.units.push_back(kind.units(items[i]));
+  }
+  return found;
+}
+
+/// The figure of the items at these places.
+double value_at(const FigureKind& kind, const Scores& all, std::span<const int64_t> places) {
+  double sum = 0, units = 0;
+  for (const int64_t place : places) {
+    sum += all.scores[static_cast<size_t>(place)];
+    units += all.units[static_cast<size_t>(place)];
+  }
+  return kind.value == nullptr ? sum / units : kind.value(sum / units);
+}
+
+std::vector<int64_t> all_places(size_t items) {
+  std::vector<int64_t> places(items);
+  std::iota(places.begin(), places.end(), 0);
+  return places;
+}
+
+}  // namespace
+
+std::vector<double> item_scores(const Task& task, const TaskItem& item, const ItemAnswers& answers) {
+  std::vector<double> scores;
+  for (const auto& name : task.figures) scores.push_back(find_figure(name).score(item, answers));
+  return scores;
+}
+
+std::vector<Figure> figures_of(const Task& task, std::span<const TaskItem> items,
+                               std::span<const ItemAnswers> answers) {
+  std::vector<Figure> figures;
+  for (const auto& name : task.figures) {
+    const auto& kind = find_figure(name);
+    const auto all = scores_of(kind, items, answers);
+    Figure figure{.name = name, .value = value_at(kind, all, all_places(items.size()))};
+    if (kind.has_error && items.size() > 1)
+      figure.standard_error =
+          kind.value == nullptr
+              ? statistic(all.scores).standard_error()
+              : bootstrap_error(
+                    std::ssize(items), [&](std::span<const int64_t> places) { return value_at(kind, all, places); },
+                    kSamples, kSeed);
+    figures.push_back(figure);
+  }
+  return figures;
+}
+
+Figure group_figure(const std::vector<Figure>& parts) {
+  Figure mean{.name = parts.at(0).name};
+  double squares = 0;
+  for (const auto& each : parts) {
+    mean.value += each.value / static_cast<double>(parts.size());
+    squares += each.standard_error * each.standard_error;
+  }
+  mean.standard_error = std::sqrt(squares) / static_cast<double>(parts.size());
+  return mean;
+}
+
+std::vector<FigureDifference> differences_of(const Task& task, std::span<const TaskItem> items,
+                                             std::span<const ItemAnswers> a, std::span<const ItemAnswers> b) {
+  std::vector<FigureDifference> differences;
+  for (const auto& name : task.figures) {
+    const auto& kind = find_figure(name);
+    const auto all_a = scores_of(kind, items, a), all_b = scores_of(kind, items, b);
+    auto paired = paired_score(all_a.scores, all_b.scores);
+    if (kind.value != nullptr) {
+      const auto difference = [&](std::span<const int64_t> places) {
+        return value_at(kind, all_a, places) - value_at(kind, all_b, places);
+      };
+      paired.difference = difference(all_places(items.size()));
+      paired.p = NAN;
+      paired.standard_error = items.size() < 2 ? 0 : bootstrap_error(std::ssize(items), difference, kSamples, kSeed);
+      const auto count = static_cast<double>(items.size());
+      paired.interval = t_interval({.mean = paired.difference,
+                                    .deviation = paired.standard_error * std::sqrt(count),
+                                    .count = std::ssize(items)},
+                                   0.95);
+    }
+    differences.push_back({name, paired});
+  }
+  return differences;
+}
+
+bool is_less_better(const std::string& figure) {
+  return find_figure(figure).value != nullptr;
+}
+
+}  // namespace prism

@@ -1,0 +1,263 @@
+#include "prism/evaluation/tasks/task.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "prism/core/error.h"
+#include "prism/core/text/names.h"
+#include "prism/evaluation/tasks/row_values.h"
+#include "prism/template/library/text_pieces.h"
+#include "prism/template/values/characters.h"
+
+namespace prism {
+namespace {
+
+/// Choices after one context.
+TaskItem choose(const Json& row, const std::string& context, std::vector<std::string> choices, int64_t gold) {
+  PRISM_CHECK(gold >= 0 && gold < std::ssize(choices), kEvaluation,
+              "expected a right answer among {} choices, numbered from 0; found {}; correct the row.", choices.size(),
+              gold);
+  TaskItem item{.row = row, .gold = gold, .choices = std::move(choices)};
+  for (const auto& each : item.choices) item.queries.push_back({context, " " + each});
+  return item;
+}
+
+TaskItem piqa(const Json& row) {
+  return choose(row, fmt::format("Question: {}\nAnswer:", text_of(row, "goal")),
+                {text_of(row, "sol1"), text_of(row, "sol2")}, number_of(row, "label"));
+}
+
+/// Rows of the original file, or with the context already cleaned.
+TaskItem hellaswag(const Json& row) {
+  const auto context = row.contains("ctx_b") ? text_of(row, "ctx_a") + " " + jinja::capitalized(text_of(row, "ctx_b"))
+                                             : text_of(row, "ctx");
+  auto endings = texts_of(row, "endings");
+  for (auto& each : endings) each = without_wikihow_marks(each);
+  return choose(row, without_wikihow_marks(text_of(row, "activity_label") + ": " + context), std::move(endings),
+                number_of(row, "label"));
+}
+
+/// Rows of the original file, or with question, choices and the number of the right one.
+TaskItem arc(const Json& row) {
+  if (row.contains("gold"))
+    return choose(row, text_of(row, "query") + "\nAnswer:", texts_of(row, "choices"), number_of(row, "gold"));
+  const auto& choices = member_of(row, "choices");
+  const auto labels = texts_of(choices, "label"), texts = texts_of(choices, "text");
+  const auto gold = std::find(labels.begin(), labels.end(), text_of(row, "answerKey")) - labels.begin();
+  return choose(row, fmt::format("Question: {}\nAnswer:", text_of(row, "question")), texts, gold);
+}
+
+/// One continuation after two contexts.
+TaskItem winogrande(const Json& row) {
+  const auto sentence = text_of(row, "sentence"), answer = text_of(row, "answer");
+  const auto gap = sentence.find('_');
+  PRISM_CHECK(gap != std::string::npos, kEvaluation, "expected a sentence with a gap, _; found none; correct the row.");
+  PRISM_CHECK(answer == "1" || answer == "2", kEvaluation, "expected the answer 1 or 2; found {}; correct the row.",
+              answer);
+  const auto rest =
+      fmt::format(" {}", jinja::stripped(std::string_view(sentence).substr(gap + 1), nullptr, true, true));
+  TaskItem item{.row = row, .gold = answer == "2"};
+  for (const char* option : {"option1", "option2"}) {
+    item.choices.push_back(sentence.substr(0, gap) + text_of(row, option));
+    item.queries.push_back({item.choices.back(), rest});
+  }
+  return item;
+}
+
+TaskItem boolq(const Json& row) {
+  const auto context = fmt::format("{}\nQuestion: {}?\nAnswer:", text_of(row, "passage"), text_of(row, "question"));
+  const int64_t gold = row.contains("answer") ? truth_of(row, "answer") : number_of(row, "label");
+  return choose(row, context, {"no", "yes"}, gold);
+}
+
+TaskItem blimp(const Json& row) {
+  return choose(row, "", {text_of(row, "sentence_good"), text_of(row, "sentence_bad")}, 0);
+}
+
+TaskItem lambada(const Json& row) {
+  const auto text = text_of(row, "text");
+  const auto space = text.rfind(' ');
+  PRISM_CHECK(space != std::string::npos && space + 1 < text.size(), kEvaluation,
+              "expected a text of several words; found one without a space before its last word; correct the row.");
+  return {.row = row, .queries = {{text.substr(0, space), text.substr(space)}}};
+}
+
+TaskItem wikitext(const Json& row) {
+  const auto page = text_of(row, "page");
+  TaskItem item{.row = row, .queries = {{"", without_wikitext_marks(page)}}};
+  item.words = words_between_blanks(page);
+  item.bytes = std::ssize(page);
+  return item;
+}
+
+/// A user's questions: query, choices, gold; the context is taken as it is written.
+TaskItem multiple_choice(const Json& row) {
+  const auto query = text_of(row, "query");
+  const auto choices = texts_of(row, "choices");
+  return choose(row, query, choices, number_of(row, "gold"));
+}
+
+/// A user's prompts: prompt, targets (one or several), stop.
+TaskItem generate_item(const Json& row) {
+  TaskItem item{.row = row, .queries = {{text_of(row, "prompt"), ""}}};
+  item.targets = texts_of(row, "targets");
+  if (row.contains("stop")) item.stops = texts_of(row, "stop");
+  return item;
+}
+
+constexpr std::array kBlimpParts = {
+    "adjunct_island",
+    "anaphor_gender_agreement",
+    "anaphor_number_agreement",
+    "animate_subject_passive",
+    "animate_subject_trans",
+    "causative",
+    "complex_NP_island",
+    "coordinate_structure_constraint_complex_left_branch",
+    "coordinate_structure_constraint_object_extraction",
+    "determiner_noun_agreement_1",
+    "determiner_noun_agreement_2",
+    "determiner_noun_agreement_irregular_1",
+    "determiner_noun_agreement_irregular_2",
+    "determiner_noun_agreement_with_adj_2",
+    "determiner_noun_agreement_with_adj_irregular_1",
+    "determiner_noun_agreement_with_adj_irregular_2",
+    "determiner_noun_agreement_with_adjective_1",
+    "distractor_agreement_relational_noun",
+    "distractor_agreement_relative_clause",
+    "drop_argument",
+    "ellipsis_n_bar_1",
+    "ellipsis_n_bar_2",
+    "existential_there_object_raising",
+    "existential_there_quantifiers_1",
+    "existential_there_quantifiers_2",
+    "existential_there_subject_raising",
+    "expletive_it_object_raising",
+    "inchoative",
+    "intransitive",
+    "irregular_past_participle_adjectives",
+    "irregular_past_participle_verbs",
+    "irregular_plural_subject_verb_agreement_1",
+    "irregular_plural_subject_verb_agreement_2",
+    "left_branch_island_echo_question",
+    "left_branch_island_simple_question",
+    "matrix_question_npi_licensor_present",
+    "npi_present_1",
+    "npi_present_2",
+    "only_npi_licensor_present",
+    "only_npi_scope",
+    "passive_1",
+    "passive_2",
+    "principle_A_c_command",
+    "principle_A_case_1",
+    "principle_A_case_2",
+    "principle_A_domain_1",
+    "principle_A_domain_2",
+    "principle_A_domain_3",
+    "principle_A_reconstruction",
+    "regular_plural_subject_verb_agreement_1",
+    "regular_plural_subject_verb_agreement_2",
+    "sentential_negation_npi_licensor_present",
+    "sentential_negation_npi_scope",
+    "sentential_subject_island",
+    "superlative_quantifiers_1",
+    "superlative_quantifiers_2",
+    "tough_vs_raising_1",
+    "tough_vs_raising_2",
+    "transitive",
+    "wh_island",
+    "wh_questions_object_gap",
+    "wh_questions_subject_gap",
+    "wh_questions_subject_gap_long_distance",
+    "wh_vs_that_no_gap",
+    "wh_vs_that_no_gap_long_distance",
+    "wh_vs_that_with_gap",
+    "wh_vs_that_with_gap_long_distance",
+};
+
+std::vector<Task> make_tasks() {
+  using enum TaskKind;
+  const std::vector<std::string> by_length = {"acc", "acc_norm", "acc_bytes"},
+                                 perplexities = {"word_perplexity", "byte_perplexity", "bits_per_byte"};
+  std::vector<Task> tasks = {
+      {"piqa", "", choice, {"piqa/valid.jsonl"}, by_length, piqa, 1.0 / 2, "valid-labels.lst"},
+      {"hellaswag", "", choice, {"hellaswag/hellaswag_val.jsonl"}, by_length, hellaswag, 1.0 / 4},
+      {"arc_easy",
+       "",
+       choice,
+       {"arc_easy/arc_easy_test.jsonl", "arc_easy/ARC-Easy-Test.jsonl"},
+       by_length,
+       arc,
+       1.0 / 4},
+      {"arc_challenge",
+       "",
+       choice,
+       {"arc_challenge/arc_challenge_test.jsonl", "arc_challenge/ARC-Challenge-Test.jsonl"},
+       by_length,
+       arc,
+       1.0 / 4},
+      {"winogrande", "", choice, {"winogrande/dev.jsonl"}, {"acc"}, winogrande, 1.0 / 2},
+      {"boolq", "", choice, {"boolq/dev.jsonl", "boolq/val.jsonl"}, {"acc"}, boolq, 1.0 / 2},
+      {"lambada_openai", "", completion, {"lambada/lambada_test.jsonl"}, {"perplexity", "acc"}, lambada, 0},
+      {"wikitext", "", rolling, {"wikitext-2/wiki.test.raw"}, perplexities, wikitext, 0},
+      {"multiple_choice", "", choice, {}, by_length, multiple_choice, 0},
+      {"generate", "", generation, {}, {"exact_match", "contains"}, generate_item, 0},
+  };
+  for (const char* part : kBlimpParts)
+    tasks.push_back({std::string("blimp_") + part,
+                     "blimp",
+                     choice,
+                     {fmt::format("blimp/{}.jsonl", part)},
+                     {"acc"},
+                     blimp,
+                     1.0 / 2});
+  return tasks;
+}
+
+}  // namespace
+
+const std::vector<Task>& all_tasks() {
+  static const std::vector<Task> tasks = make_tasks();
+  return tasks;
+}
+
+std::vector<std::string> task_names() {
+  std::vector<std::string> names;
+  for (const auto& task : all_tasks()) {
+    if (!task.group.empty() && (names.empty() || std::find(names.begin(), names.end(), task.group) == names.end()))
+      names.push_back(task.group);
+    names.push_back(task.name);
+  }
+  return names;
+}
+
+std::vector<Task> find_tasks(const std::vector<std::string>& names) {
+  std::vector<Task> found;
+  for (const auto& name : names) {
+    bool is_known = false;
+    for (const auto& task : all_tasks()) {
+      if (task.name != name && task.group != name) continue;
+      is_known = true;
+      if (std::ranges::find(found, task.name, &Task::name) == found.end()) found.push_back(task);
+    }
+    if (is_known) continue;
+    const auto known = task_names();
+    const auto near = nearest_name(name, known);
+    std::vector<std::string> shown;  // without the parts of groups
+    for (const auto& each : known)
+      if (std::ranges::none_of(all_tasks(), [&](const Task& task) { return task.name == each && !task.group.empty(); }))
+        shown.push_back(each);
+    throw InputError(kEvaluation, fmt::format("expected a task that is one of {}, or a part of one; found \"{}\"; {}",
+                                              join_names(shown), name,
+                                              near.empty() ? "choose one of them." : "did you mean " + near + "?"));
+  }
+  return found;
+}
+
+std::string shot_text(const TaskItem& item) {
+  const auto& query = item.queries.at(static_cast<size_t>(item.gold));
+  return query.context + query.continuation;
+}
+
+}  // namespace prism

@@ -1,0 +1,119 @@
+// Runs prism eval on questions as a user does.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "prism/core/fields.h"
+#include "prism/core/files.h"
+#include "tests/cli/commands.h"
+
+namespace prism {
+namespace {
+
+/// A folder with questions, made once.
+const std::string& question_folder() {
+  static const std::string name = [] {
+    const auto folder = Workshop::folder() / "questions";
+    std::filesystem::create_directories(folder / "piqa");
+    std::string rows, labels, own;
+    for (int i = 0; i < 30; ++i) {
+      rows += Json{{"goal", "the goal " + std::to_string(i)}, {"sol1", "and the end"}, {"sol2", "xqz"}}.dump() + "\n";
+      labels += i % 3 == 0 ? "1\n" : "0\n";
+      own += Json{{"query", "the"}, {"choices", {"end", "way", "x"}}, {"gold", i % 3}}.dump() + "\n";
+    }
+    write_file(folder / "piqa/valid.jsonl", rows);
+    write_file(folder / "piqa/valid-labels.lst", labels);
+    write_file(folder / "own.jsonl", own);
+    write_file(folder / "prompts.jsonl", "{\"prompt\": \"the\", \"targets\": [\"e\", \"a\"], \"stop\": [\" \"]}\n");
+    return std::string("questions");
+  }();
+  return name;
+}
+
+Outcome ask(const std::vector<std::string>& tasks, const std::string& data, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> words = {"eval", trained(), "--threads", "1", "--data", data, "--task"};
+  words.insert(words.end(), tasks.begin(), tasks.end());
+  words.insert(words.end(), more.begin(), more.end());
+  return run(words);
+}
+
+TEST(EvalTasks, PrintFiguresWithErrors) {
+  const auto outcome = ask({"piqa"}, question_folder());
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  for (const char* words : {"task ", "piqa  ", " 30 ", "acc_norm", "+- error", "chance", "0.50", "computed in"})
+    EXPECT_NE(outcome.out.find(words), std::string::npos) << words << " in " << outcome.out;
+  const auto json = Json::parse(ask({"piqa"}, question_folder(), {"--json", "--limit", "10"}).out);
+  EXPECT_EQ(json["results"]["piqa"]["sample_len"], 10);
+  EXPECT_GE(json["results"]["piqa"]["acc,none"].get<double>(), 0);
+  EXPECT_GE(json["results"]["piqa"]["acc_norm_stderr,none"].get<double>(), 0);
+  EXPECT_EQ(json["config"]["limit"], 10);
+}
+
+TEST(EvalTasks, ReadAUsersQuestionsAndPrompts) {
+  const auto choices = Json::parse(ask({"multiple_choice"}, question_folder() + "/own.jsonl", {"--json"}).out);
+  EXPECT_NEAR(choices["results"]["multiple_choice"]["acc,none"].get<double>(), 1.0 / 3, 1e-9);
+  const auto prompts = Json::parse(ask({"generate"}, question_folder() + "/prompts.jsonl", {"--json"}).out);
+  EXPECT_TRUE(prompts["results"]["generate"].contains("contains,none"));
+}
+
+TEST(EvalTasks, WriteTheHarnesssFilesAndGoOnAfterAnInterruption) {
+  const auto folder = Workshop::folder();
+  ASSERT_EQ(ask({"piqa"}, question_folder(), {"--out", "whole"}).status, 0);
+  const auto samples = read_file(folder / "whole/samples_piqa.jsonl"),
+             results = read_file(folder / "whole/results_prism.json");
+  const auto row = Json::parse(samples.substr(0, samples.find('\n')));
+  EXPECT_EQ(row["doc_id"], 0);
+  EXPECT_EQ(row["target"], "1");
+  EXPECT_EQ(row["arguments"]["gen_args_1"]["arg_1"], " xqz");
+  EXPECT_EQ(row["resps"].size(), 2u);
+  EXPECT_EQ(Json::parse(results)["results"]["piqa"]["alias"], "piqa");
+  ASSERT_EQ(ask({"piqa"}, question_folder(), {"--out", "part"}).status, 0);
+  std::filesystem::remove(folder / "part/results_prism.json");
+  write_file(folder / "part/samples_piqa.jsonl", samples.substr(0, samples.size() / 2));
+  ASSERT_EQ(ask({"piqa"}, question_folder(), {"--out", "part"}).status, 0);
+  EXPECT_EQ(read_file(folder / "part/samples_piqa.jsonl"), samples);
+  EXPECT_EQ(read_file(folder / "part/results_prism.json"), results);
+  expect_sentence(ask({"piqa"}, question_folder(), {"--out", "part", "--limit", "3"}), 2,
+                  {"expected results of the same settings in part", "limit 0 instead of 3"});
+}
+
+TEST(EvalTasks, CompareAModelWithItself) {
+  for (const auto& against : {std::vector<std::string>{"--against", trained()}, {"--against-prefill", "dense"}}) {
+    const auto text = ask({"piqa"}, question_folder(), against);
+    ASSERT_EQ(text.status, 0) << text.err;
+    for (const char* words :
+         {"the first minus the second", "acc             +0.0000", "0 better, 0 worse, p = 1", "KL of"})
+      EXPECT_NE(text.out.find(words), std::string::npos) << words << " in " << text.out;
+    auto words = against;
+    words.emplace_back("--json");
+    const auto lines = lines_of(ask({"piqa"}, question_folder(), words));
+    ASSERT_EQ(lines.size(), 3u);
+    EXPECT_EQ(lines[2]["differences"]["piqa"]["acc"]["difference"], 0);
+    EXPECT_EQ(lines[2]["differences"]["piqa"]["divergence"]["p99"], 0);
+  }
+}
+
+TEST(EvalTasks, RefuseWrongInputWithASentence) {
+  const auto& data = question_folder();
+  expect_sentence(ask({"piqua"}, data), 2, {"did you mean piqa?"});
+  expect_sentence(ask({"piqa", "perplexity"}, data), 2, {"expected perplexity without other tasks"});
+  expect_sentence(ask({"boolq"}, data), 2, {"expected boolq/dev.jsonl or boolq/val.jsonl in questions"});
+  expect_sentence(ask({"piqa"}, "nowhere"), 2, {"piqa/valid.jsonl in nowhere"});
+  expect_sentence(ask({"multiple_choice"}, data + "/prompts.jsonl"), 2,
+                  {"prompts.jsonl, line 1: expected a row with the member query"});
+  expect_sentence(run({"eval", trained(), "--task", "piqa"}), 2, {"expected a folder with the files of piqa"});
+  expect_sentence(run({"eval", trained(), "text.txt", "--task", "piqa", "--data", data}), 2,
+                  {"expected no file after the model"});
+  expect_sentence(run({"eval", trained()}), 2, {"expected files to read; found none"});
+  expect_sentence(run({"eval", trained(), "text.txt", "--data", data}), 2, {"--data", "belongs to piqa"});
+  expect_sentence(ask({"piqa"}, data, {"--stride", "3"}), 2, {"--stride", "belongs to perplexity"});
+  expect_sentence(ask({"piqa"}, data, {"--shots", "2"}), 2, {"expected the file of the shots"});
+  expect_sentence(ask({"piqa"}, data, {"--against", trained(), "--out", "both"}), 2, {"expected --out for one model"});
+  expect_sentence(ask({"piqa"}, data, {"--against", trained(), "--against-prefill", "dense"}), 2, {"found both"});
+  expect_sentence(ask({"piqa"}, data, {"--against-prefill", "spectrl"}), 2, {"spectral"});
+}
+
+}  // namespace
+}  // namespace prism

@@ -1,0 +1,149 @@
+// Answers of a model, alone and in pairs, and evaluations that are interrupted.
+#include "prism/evaluation/tasks/answers.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "prism/core/error.h"
+#include "prism/core/files.h"
+#include "prism/evaluation/tasks/encode.h"
+#include "prism/evaluation/tasks/samples.h"
+#include "tests/core/message_of.h"
+#include "tests/core/temporary_folder.h"
+#include "tests/evaluation/tasks/task_of.h"
+#include "tests/generation/tiny_model.h"
+
+namespace prism {
+namespace {
+
+/// Questions of many lengths, so that they make several batches.
+std::vector<TaskItem> questions(int64_t count) {
+  const auto task = task_of("multiple_choice");
+  std::vector<TaskItem> items;
+  for (int64_t i = 0; i < count; ++i) {
+    const std::string text(static_cast<size_t>(200 + 97 * i % 500), static_cast<char>('a' + i % 26));
+    items.push_back(task.item(
+        {{"query", text + " then?"}, {"choices", {"this", "that thing", text.substr(0, 5)}}, {"gold", i % 3}}));
+  }
+  return items;
+}
+
+const Tokenizer& tokenizer() {
+  static const Tokenizer made = tiny_tokenizer();
+  return made;
+}
+
+TEST(TaskModel, AnswersEachQueryAsTheScorerDoes) {
+  TaskModel model(tiny_decoder(300), tokenizer());
+  const auto items = questions(5);
+  const auto found = model.answer(task_of("multiple_choice"), items);
+  ASSERT_EQ(found.size(), items.size());
+  Scorer scorer(tiny_decoder(300));
+  for (size_t i = 0; i < items.size(); ++i) {
+    int64_t cut = 0;
+    for (size_t q = 0; q < 3; ++q) {
+      const auto encoded = encode_query(tokenizer(), items[i].queries[q], 300);
+      cut += encoded.cut > 0;
+      const auto alone = scorer.score(encoded.requests);
+      EXPECT_NEAR(found[i].answers[q].log_likelihood, alone[0].log_likelihood, 1e-3);
+      EXPECT_EQ(found[i].answers[q].is_greedy, alone[0].is_greedy);
+    }
+    EXPECT_EQ(found[i].cut, cut);
+  }
+  EXPECT_GT(found[4].cut, 0);
+}
+
+TEST(TaskModel, SumsTheWindowsOfAWholeText) {
+  TaskModel model(tiny_decoder(32), tokenizer());
+  std::string text;
+  for (int i = 0; i < 50; ++i) text += "word " + std::to_string(i) + " ";
+  const auto task = task_of("wikitext");
+  const std::vector<TaskItem> items = {task.item({{"page", text}})};
+  const auto found = model.answer(task, items);
+  Scorer scorer(tiny_decoder(32));
+  double sum = 0;
+  for (const auto& each : scorer.score(encode_rolling(tokenizer(), items[0].queries[0].continuation, 32).requests))
+    sum += each.log_likelihood;
+  EXPECT_NEAR(found[0].answers[0].log_likelihood, sum, 1e-3);
+}
+
+TEST(TaskModel, WritesAnswersUntilAStop) {
+  // "a" is followed by "b", that by "c", and that by a line feed.
+  TaskModel model(chain_decoder({{'a', 'b'}, {'b', 'c'}, {'c', '\n'}, {'\n', 'x'}}), tokenizer());
+  const auto task = task_of("generate");
+  std::vector<TaskItem> items = {task.item({{"prompt", "a"}, {"targets", "bc"}, {"stop", {"\n"}}}),
+                                 task.item({{"prompt", "b"}, {"targets", "c"}, {"stop", {"x"}}})};
+  const auto found = model.answer(task, items);
+  EXPECT_EQ(found[0].answers[0].text, "bc");
+  EXPECT_EQ(found[1].answers[0].text, "c\n");
+  EXPECT_EQ(item_scores(task, items[1], found[1]), (std::vector<double>{1, 1}));
+}
+
+TEST(TaskPair, FindsNoDifferenceBetweenAModelAndItself) {
+  TaskModel a(tiny_decoder(900), tokenizer()), b(tiny_decoder(900), tokenizer());
+  Prefill all({.selector = "random", .settings = {{"share", 1.0}, {"block_size", 32}}});
+  TaskModel sparse(tiny_decoder(900), tokenizer(), {.prefill = &all});
+  const auto items = questions(6);
+  for (auto* other : {&b, &sparse}) {
+    TaskPair pair(a, *other);
+    const auto found = pair.answer(task_of("multiple_choice"), items);
+    EXPECT_GT(found.divergences.size(), 18u);
+    for (const double each : found.divergences) EXPECT_NEAR(each, 0, 1e-6);
+    for (const auto& difference : differences_of(task_of("multiple_choice"), items, found.a, found.b))
+      EXPECT_EQ(difference.paired.difference, 0);
+  }
+  auto other = make_decoder(tiny_decoder(900)->config());
+  other->initialise(7);
+  TaskModel third(other, tokenizer());
+  double sum = 0;
+  for (const double each : TaskPair(a, third).answer(task_of("multiple_choice"), items).divergences) sum += each;
+  EXPECT_GT(sum, 1);
+  const auto strange = tiny_tokenizer(/*end_of_text=*/false);
+  TaskModel fourth(tiny_decoder(900), strange);
+  EXPECT_REFUSED(TaskPair(a, fourth), "two models with one tokenizer");
+}
+
+TEST(SampleFile, ContinuesAnInterruptedEvaluationToTheSameFile) {
+  const TemporaryFolder folder;
+  const auto task = task_of("multiple_choice");
+  const auto items = questions(150);
+  ASSERT_GT(next_items(items).size(), 20u);
+  ASSERT_LT(next_items(items).size(), 100u);
+  TaskModel model(tiny_decoder(300), tokenizer());
+  const auto evaluate = [&](const std::string& name) {
+    SampleFile file(folder.path() / name, task, items);
+    return answer_all(model, task, items, &file, {}, {});
+  };
+  const auto answers = evaluate("whole.jsonl");
+  const auto whole = read_file(folder.path() / "whole.jsonl");
+  EXPECT_EQ(answers, answer_all(model, task, items, nullptr, {}, {}));
+  EXPECT_EQ(evaluate("whole.jsonl"), answers) << "read back";
+  for (size_t part = 0; part < 10; ++part) {
+    write_file(folder.path() / "part.jsonl", whole.substr(0, whole.size() * part / 10));
+    EXPECT_EQ(evaluate("part.jsonl"), answers);
+    EXPECT_EQ(read_file(folder.path() / "part.jsonl"), whole) << part;
+  }
+}
+
+TEST(SampleFile, RefusesTheAnswersToOtherQuestions) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "samples.jsonl";
+  const auto task = task_of("multiple_choice");
+  const auto items = questions(3), others = questions(4);
+  TaskModel model(tiny_decoder(300), tokenizer());
+  {
+    SampleFile file(path, task, others);
+    answer_all(model, task, others, &file, {}, {});
+  }
+  EXPECT_REFUSED(SampleFile(path, task, items), "line 4: expected the answers to item 3");
+  EXPECT_REFUSED(SampleFile(path, task, std::span(others).subspan(1)), "line 1: expected the answers to item 0");
+  write_file(path, "{\"doc\": 1}\n");
+  EXPECT_REFUSED(SampleFile(path, task, items), "line 1: expected the answers to item 0");
+  write_file(path, "what\n");
+  EXPECT_THROW(SampleFile(path, task, items), InputError);
+}
+
+}  // namespace
+}  // namespace prism

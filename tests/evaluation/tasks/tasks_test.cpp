@@ -1,0 +1,298 @@
+// Tasks, their items, and how they are encoded, against lm-evaluation-harness.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "prism/core/error.h"
+#include "prism/core/files.h"
+#include "prism/evaluation/tasks/encode.h"
+#include "prism/evaluation/tasks/figures.h"
+#include "prism/evaluation/tasks/items.h"
+#include "prism/evaluation/tasks/row_values.h"
+#include "prism/evaluation/tasks/task.h"
+#include "tests/core/message_of.h"
+#include "tests/core/temporary_folder.h"
+#include "tests/evaluation/tasks/task_of.h"
+#include "tests/generation/tiny_model.h"
+
+namespace prism {
+namespace {
+
+const Json& harness() {
+  static const Json json =
+      parse_json(read_file(PRISM_SOURCE_DIR "/tests/evaluation/tasks/fixtures/harness.json"), "harness.json");
+  return json;
+}
+
+TaskItem item_of(const std::string& task, const std::string& row) {
+  return task_of(task).item(parse_json(row, "row"));
+}
+
+void expect_queries(const TaskItem& item, const std::vector<std::pair<std::string, std::string>>& expected) {
+  ASSERT_EQ(item.queries.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(item.queries[i].context, expected[i].first);
+    EXPECT_EQ(item.queries[i].continuation, expected[i].second);
+  }
+}
+
+TEST(Tasks, AskWhatTheHarnessAsks) {
+  auto item = item_of("piqa", R"({"goal": "G", "sol1": "A", "sol2": "B", "label": "1"})");
+  expect_queries(item, {{"Question: G\nAnswer:", " A"}, {"Question: G\nAnswer:", " B"}});
+  EXPECT_EQ(item.gold, 1);
+  item = item_of("arc_easy",
+                 R"({"question": "Q", "choices": {"text": ["x", "y"], "label": ["1", "2"]}, "answerKey": "2"})");
+  expect_queries(item, {{"Question: Q\nAnswer:", " x"}, {"Question: Q\nAnswer:", " y"}});
+  EXPECT_EQ(item.gold, 1);
+  item = item_of("arc_challenge", R"({"query": "Question: Q", "choices": ["x", "y"], "gold": 0})");
+  expect_queries(item, {{"Question: Q\nAnswer:", " x"}, {"Question: Q\nAnswer:", " y"}});
+  item = item_of("winogrande", R"({"sentence": "As _ said, no.", "option1": "he", "option2": "she", "answer": "2"})");
+  expect_queries(item, {{"As he", " said, no."}, {"As she", " said, no."}});
+  EXPECT_EQ(item.gold, 1);
+  item = item_of("boolq", R"({"question": "is it", "passage": "P.", "answer": true})");
+  expect_queries(item, {{"P.\nQuestion: is it?\nAnswer:", " no"}, {"P.\nQuestion: is it?\nAnswer:", " yes"}});
+  EXPECT_EQ(item.gold, 1);
+  item = item_of(
+      "hellaswag",
+      R"({"activity_label": "Baking", "ctx_a": "A cook.", "ctx_b": "the oven", "endings": ["a", "b [step] c"], "label": 1})");
+  expect_queries(item, {{"Baking: A cook. The oven", " a"}, {"Baking: A cook. The oven", " b c"}});
+  item = item_of("hellaswag",
+                 R"({"activity_label": "Baking", "ctx": "A cook. the oven", "endings": ["a", "b"], "label": "0"})");
+  expect_queries(item, {{"Baking: A cook. the oven", " a"}, {"Baking: A cook. the oven", " b"}});
+  item = item_of("lambada_openai", R"({"text": "He said hello"})");
+  expect_queries(item, {{"He said", " hello"}});
+  item = item_of("blimp_causative", R"({"sentence_good": "A.", "sentence_bad": "B."})");
+  expect_queries(item, {{"", " A."}, {"", " B."}});
+  item = item_of("generate", R"({"prompt": "P", "targets": "x", "stop": ["\n"]})");
+  expect_queries(item, {{"P", ""}});
+  EXPECT_EQ(item.targets, std::vector<std::string>{"x"});
+}
+
+TEST(Tasks, CleanTextsAsTheHarnessDoes) {
+  for (const auto& each : harness()["wikitext"]) {
+    const auto page = each["page"].get<std::string>();
+    EXPECT_EQ(without_wikitext_marks(page), each["text"].get<std::string>());
+    EXPECT_EQ(words_between_blanks(page), each["words"].get<int64_t>()) << page;
+  }
+  for (const auto& each : harness()["wikihow"])
+    EXPECT_EQ(without_wikihow_marks(each["text"].get<std::string>()), each["cleaned"].get<std::string>());
+}
+
+TEST(Tasks, HaveGroupsAndSuggestNames) {
+  const auto blimp = find_tasks({"blimp", "piqa", "blimp_causative"});
+  EXPECT_EQ(blimp.size(), 68u) << "67 parts, each once";
+  EXPECT_EQ(blimp.back().name, "piqa");
+  const auto names = task_names();
+  EXPECT_EQ(std::set(names.begin(), names.end()).size(), names.size());
+  EXPECT_REFUSED(find_tasks({"piqua"}), "did you mean piqa?");
+  EXPECT_REFUSED(find_tasks({"squad"}), "expected a task that is one of piqa");
+}
+
+TEST(EncodeQuery, DividesContextAndContinuationAsTheHarnessDoes) {
+  const auto tokenizer = tiny_tokenizer();
+  const auto text_of_code_points = [](const Json& codes) {
+    std::string text;
+    for (const auto& code : codes) {
+      const auto c = code.get<uint32_t>();
+      if (c < 0x80) {
+        text += static_cast<char>(c);
+      } else if (c < 0x800) {
+        text += {static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 0x3F))};
+      } else {
+        text += {static_cast<char>(0xE0 | c >> 12), static_cast<char>(0x80 | (c >> 6 & 0x3F)),
+                 static_cast<char>(0x80 | (c & 0x3F))};
+      }
+    }
+    return text;
+  };
+  for (const auto& each : harness()["pairs"]) {
+    const auto context = each["context"].get<std::string>();
+    const auto query = encode_query(tokenizer, {context, each["continuation"].get<std::string>()}, 100);
+    ASSERT_EQ(query.requests.size(), 1u);
+    const auto& [tokens, from, unread, budget, decodes] = query.requests[0];
+    const auto middle = tokens.begin() + from;
+    const auto before = tokenizer.decode(std::vector<int32_t>(tokens.begin(), middle));
+    EXPECT_EQ(tokenizer.decode(std::vector<int32_t>(middle, tokens.end())),
+              text_of_code_points(each["continuation_tokens"]));
+    EXPECT_EQ(before, context.empty() ? "<|endoftext|>" : text_of_code_points(each["context_tokens"]));
+  }
+}
+
+TEST(EncodeQuery, KeepsTheEndOfWhatIsTooLong) {
+  const auto tokenizer = tiny_tokenizer();
+  const auto query = encode_query(tokenizer, {"abcdefgh", "xyz"}, 6);
+  EXPECT_EQ(query.cut, 4);
+  EXPECT_EQ(tokenizer.decode(query.requests[0].tokens), "efghxyz");
+  EXPECT_EQ(query.requests[0].scored_from, 4);
+  const auto longer = encode_query(tokenizer, {"ab", "uvwxyz"}, 3);
+  EXPECT_EQ(tokenizer.decode(longer.requests[0].tokens), "wxyz");
+  EXPECT_EQ(longer.requests[0].scored_from, 1) << "the first token that is left has nothing before it";
+  EXPECT_REFUSED(encode_query(tokenizer, {"ab", ""}, 9), "a continuation of at least one token");
+  EXPECT_REFUSED(encode_query(tiny_tokenizer(/*end_of_text=*/false), {"", "a"}, 9), "a token that opens or ends texts");
+}
+
+TEST(EncodeQuery, ReadsWholeTextsInTheHarnesssWindows) {
+  const auto tokenizer = tiny_tokenizer();
+  for (const auto& each : harness()["windows"]) {
+    std::string text;
+    for (int64_t i = 1; i <= each["tokens"].get<int64_t>(); ++i) text += static_cast<char>('a' + i);
+    const auto found = encode_rolling(tokenizer, text, each["context"].get<int64_t>());
+    ASSERT_EQ(found.requests.size(), each["windows"].size()) << text;
+    for (size_t i = 0; i < found.requests.size(); ++i) {
+      const auto& request = found.requests[i];
+      Json ids = Json::array();  // 0 opens the text, the others are letters
+      for (const int32_t id : request.tokens) ids.push_back(id == 258 ? 0 : tokenizer.decode(std::vector{id})[0] - 'a');
+      const auto& window = each["windows"][i];
+      Json expected = window["context"];
+      EXPECT_EQ(request.scored_from, std::ssize(window["context"]));
+      for (const auto& id : window["continuation"]) expected.push_back(id);
+      EXPECT_EQ(ids, expected) << text << i;
+    }
+  }
+}
+
+class TaskFiles {
+ public:
+  void write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((folder_.path() / name).parent_path());
+    write_file(folder_.path() / name, text);
+  }
+  std::string path(const std::string& name = "") const { return (folder_.path() / name).string(); }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+TEST(ReadItems, FindsFilesLabelsAndShots) {
+  const TaskFiles files;
+  files.write("piqa/valid.jsonl", R"({"goal": "a", "sol1": "b", "sol2": "c"})"
+                                  "\n\n"
+                                  R"({"goal": "d", "sol1": "e", "sol2": "f"})"
+                                  "\n");
+  files.write("piqa/valid-labels.lst", "1\n0\n");
+  const auto task = task_of("piqa");
+  auto items = read_items(task, files.path(), {});
+  ASSERT_EQ(items.size(), 2u);
+  EXPECT_EQ(items[0].gold, 1);
+  EXPECT_EQ(items[1].gold, 0);
+  EXPECT_EQ(read_items(task, files.path(), {.limit = 1}).size(), 1u);
+  items = read_items(task, files.path("piqa/valid.jsonl"),
+                     {.limit = 1, .shots = 2, .shots_from = files.path("piqa/valid.jsonl")});
+  EXPECT_EQ(items[0].queries[0].context, "Question: a\nAnswer: c\n\nQuestion: d\nAnswer: e\n\nQuestion: a\nAnswer:");
+  EXPECT_REFUSED(read_items(task, files.path(), {.shots = 1}), "expected the file of the shots");
+  EXPECT_REFUSED(read_items(task, files.path(), {.shots = 3, .shots_from = files.path("piqa/valid.jsonl")}),
+                 "expected 3 rows of shots");
+  EXPECT_REFUSED(read_items(task, files.path(), {.limit = -1}), "limit of 0 or more; found -1");
+}
+
+TEST(ReadItems, NamesTheLineOfAWrongRow) {
+  const TaskFiles files;
+  const auto refused = [&](const std::string& task, const std::string& row) {
+    files.write("rows.jsonl", "{\"text\": \"two words\"}\n" + row + "\n");
+    return message_of<InputError>([&] { read_items(task_of(task), files.path("rows.jsonl"), {}); });
+  };
+  EXPECT_CONTAINS(refused("lambada_openai", "{\"other\": 1}"),
+                  "rows.jsonl, line 2: expected a row with the member text");
+  EXPECT_CONTAINS(refused("lambada_openai", "{\"text\": \"one\"}"), "line 2: expected a text of several words");
+  EXPECT_CONTAINS(refused("lambada_openai", "{\"text\": [1]}"), "line 2: expected text as text; found array");
+  EXPECT_CONTAINS(refused("lambada_openai", "[1]"), "line 2: expected a JSON object");
+  EXPECT_CONTAINS(refused("lambada_openai", "{"), "line 2");
+  files.write("rows.jsonl", R"({"query": "q", "choices": ["a"], "gold": 1})");
+  EXPECT_REFUSED(read_items(task_of("multiple_choice"), files.path("rows.jsonl"), {}),
+                 "line 1: expected a right answer among 1 choices, numbered from 0; found 1");
+  files.write("rows.jsonl", "");
+  EXPECT_REFUSED(read_items(task_of("multiple_choice"), files.path("rows.jsonl"), {}), "expected rows in");
+  EXPECT_REFUSED(read_items(task_of("piqa"), files.path(), {}), "expected piqa/valid.jsonl in");
+  EXPECT_REFUSED(read_items(task_of("generate"), files.path(), {}),
+                 "expected a file of your own for the task generate");
+}
+
+TEST(ReadItems, DividesWikitextAtItsHeadings) {
+  const auto pages = wikitext_pages(" \n = One = \n \n text \n = = Part = = \n more \n \n = Two = \n text = x = \n");
+  ASSERT_EQ(pages.size(), 2u);
+  EXPECT_EQ(pages[0], " = One = \n \n text \n = = Part = = \n more \n ");
+  EXPECT_EQ(pages[1], " = Two = \n text = x = \n");
+}
+
+ItemAnswers answers(const std::vector<double>& log_likelihoods, bool is_greedy = false) {
+  ItemAnswers made;
+  for (const double each : log_likelihoods)
+    made.answers.push_back({.log_likelihood = each, .is_greedy = is_greedy, .text = {}});
+  return made;
+}
+
+TEST(TaskFigures, CountTheLikeliestChoiceByLength) {
+  TaskItem item;
+  item.choices = {"a", "\u00e9\u00e9", "dddd"};  // 1, 2 and 4 characters; 1, 4 and 4 bytes
+  item.gold = 1;
+  const auto scores = [&](const std::vector<double>& values) {
+    return item_scores(task_of("piqa"), item, answers(values));
+  };
+  EXPECT_EQ(scores({-3, -2, -3}), (std::vector<double>{1, 0, 1})) << "-3, -1, -0.75; -3, -0.5, -0.75";
+  EXPECT_EQ(scores({-1, -1, -8}), (std::vector<double>{0, 1, 1})) << "of equal ones, the first";
+  EXPECT_EQ(scores({-9, -4, -4}), (std::vector<double>{1, 0, 1}));
+}
+
+TEST(TaskFigures, EqualTheHarnesss) {
+  const auto task = task_of("lambada_openai");
+  for (const auto& each : harness()["means"]) {
+    const auto found = statistic(each["values"].get<std::vector<double>>());
+    EXPECT_NEAR(found.mean, each["mean"].get<double>(), 1e-12);
+    EXPECT_NEAR(found.standard_error(), each["error"].get<double>(), 1e-12);
+  }
+  const auto& expected = harness()["perplexity"];
+  const auto values = expected["values"].get<std::vector<double>>();
+  std::vector<TaskItem> items(values.size());
+  std::vector<ItemAnswers> given;
+  for (const double each : values) given.push_back(answers({each}, each > -1));
+  const auto figures = figures_of(task, items, given);
+  EXPECT_NEAR(figures[0].value, expected["perplexity"].get<double>(), 1e-9);
+  // A bootstrap of n samples is within 1/sqrt(2n) of its limit, 0.7%, twice out of three times.
+  EXPECT_NEAR(figures[0].standard_error / expected["error"].get<double>(), 1, 0.03);
+  EXPECT_EQ(figures[1].name, "acc");
+  const auto words = harness()["weighted"]["words"].get<std::vector<int64_t>>();
+  for (size_t i = 0; i < items.size(); ++i) items[i].words = items[i].bytes = words[i];
+  const auto weighted = figures_of(task_of("wikitext"), items, given);
+  EXPECT_NEAR(weighted[0].value, harness()["weighted"]["word_perplexity"].get<double>(), 1e-9);
+  EXPECT_NEAR(weighted[2].value, harness()["weighted"]["bits"].get<double>(), 1e-9);
+  EXPECT_TRUE(std::isnan(weighted[0].standard_error));
+  for (const auto& each : harness()["mcnemar"]) {
+    const int64_t a = each["a"].get<int64_t>(), b = each["b"].get<int64_t>();
+    EXPECT_NEAR(sign_test(a, a + b), each["p"].get<double>(), 1e-12);
+  }
+}
+
+TEST(TaskFigures, CompareTwoModelsItemByItem) {
+  TaskItem item;
+  item.choices = {"a", "b"};
+  const std::vector<TaskItem> items(10, item);
+  std::vector<ItemAnswers> a(10, answers({-1, -2})), b(10, answers({-1, -2}));
+  for (size_t i = 0; i < 6; ++i) b[i] = answers({-2, -1});
+  const auto difference = differences_of(task_of("winogrande"), items, a, b).at(0).paired;
+  EXPECT_DOUBLE_EQ(difference.difference, 0.6);
+  EXPECT_EQ(difference.more_a, 6);
+  EXPECT_NEAR(difference.p, 2.0 / 64, 1e-12);
+  const auto same = differences_of(task_of("lambada_openai"), items, a, a);
+  EXPECT_EQ(same[0].paired.difference, 0);
+  EXPECT_EQ(same[0].paired.standard_error, 0);
+  EXPECT_TRUE(std::isnan(same[0].paired.p));
+}
+
+TEST(TaskFigures, FindTargetsInAnswers) {
+  const auto task = task_of("generate");
+  TaskItem item;
+  item.targets = {"Paris", "Rome"};
+  const auto scores = [&](const std::string& text) {
+    ItemAnswers made;
+    made.answers = {{.text = text}};
+    return item_scores(task, item, made);
+  };
+  EXPECT_EQ(scores(" Rome\n"), (std::vector<double>{1, 0.5}));
+  EXPECT_EQ(scores("PARIS and rome"), (std::vector<double>{0, 1}));
+  EXPECT_EQ(scores(""), (std::vector<double>{0, 0}));
+}
+
+}  // namespace
+}  // namespace prism
