@@ -3,7 +3,7 @@
 # is reported, because other work on the machine slows both.
 #
 #   scripts/check_peers.sh                     every peer but smollm2, llamacpp, divergence,
-#                                              inference, encoder, chats, templates, selector
+#                                              inference, encoder, chats, templates, selector, harness
 #   scripts/check_peers.sh tokenizers [...]    Hugging Face tokenizers; passes options to benchmarks/peers/tokenizers.py
 #   scripts/check_peers.sh training [...]      PyTorch, the same models; passes options to benchmarks/peers/training.py
 #   scripts/check_peers.sh selector [...]      the masks of arXiv 2602.08426's code, whose checkout PRISM_REFERENCE names
@@ -17,6 +17,8 @@
 #   scripts/check_peers.sh encoder [...]       compiled PyTorch and OpenVINO, an encoder's inference and training; passes options to
 #                                              benchmarks/peers/encoder.py
 #   scripts/check_peers.sh chats [...]         transformers, training on conversations; passes options to benchmarks/peers/chats.py
+#   scripts/check_peers.sh harness MODEL [...] lm-evaluation-harness, items and speed; passes options to
+#                                              benchmarks/harness/compare.py
 #   scripts/check_peers.sh templates FOLDER    transformers, on the chat templates (*.jinja) of a folder
 #   scripts/check_peers.sh prefill [...]       FlexAttention and masked SDPA; passes options to benchmarks/peers/prefill.py
 #
@@ -115,6 +117,12 @@ peer_chats() {  # WORD...
   "$python" benchmarks/peers/chats.py --prism "$prism" "$@"
 }
 
+peer_harness() {  # MODEL WORD...
+  ensure_peers torch==2.15.0 numpy==2.4.6 safetensors==0.8.0 transformers==5.24.0 accelerate==1.15.0 lm_eval==0.4.13
+  find_program check_peers
+  "$python" benchmarks/harness/compare.py --prism "$prism" --data "$PRISM_DATA" "$@"
+}
+
 peer_templates() {  # WORD...
   ensure_peers torch==2.15.0 transformers==5.24.0 jinja2==3.1.6
   [ -x build/release/tests/test_template ] ||
@@ -137,10 +145,10 @@ peer_selector() {  # WORD...
 }
 
 peers=(tokenizers training huggingface families prefill)  # the peers that need no checkout
-known=("${peers[@]}" smollm2 llamacpp divergence inference encoder chats templates selector)
+known=("${peers[@]}" smollm2 llamacpp divergence inference encoder chats harness templates selector)
 
 case "${1:-}" in
-  -h | --help) sed -n '2,25s/^# \{0,1\}//p' scripts/check_peers.sh; exit 0 ;;
+  -h | --help) sed -n '2,27s/^# \{0,1\}//p' scripts/check_peers.sh; exit 0 ;;
 esac
 mkdir -p build
 log=build/check_peers.log
