@@ -3,7 +3,8 @@
 #
 #   scripts/study.sh                 every sweep; the report of each is runs/study/SWEEP/report.html
 #   scripts/study.sh ablation        one sweep; the sweep ladder (hours per run) runs only if named
-#   scripts/study.sh --results       tables and figures of the records so far, in folders of docs/results/
+#   scripts/study.sh --results       tables and figures of the records so far, in folders of docs/results/; of some
+#                                    sweeps if they are named
 #   scripts/study.sh --prepare       only the data
 #
 # Texts come from PRISM_DATA (../shared/data by default); prepared data in runs/study need none. Runs with records in
@@ -227,12 +228,13 @@ write_results() {
     [ "$sweep" != "${sweep%_rest}" ] || write_report "$sweep" "$sweep"
   done
   # More seeds of one comparison: apart from the first ones above, here together with them.
-  [ ! -d "$(records_of muon_seeds)" ] || write_report muon_all muon muon_seeds
+  [[ " ${sweeps[*]} " != *" muon_seeds "* ]] || write_report muon_all muon muon_seeds
 }
 
 case "${1:-}" in
-  -h | --help) sed -n '2,11s/^# \{0,1\}//p' scripts/study.sh; exit 0 ;;
-  --prepare | --results | "") ;;
+  -h | --help) sed -n '2,12s/^# \{0,1\}//p' scripts/study.sh; exit 0 ;;
+  --prepare | "") ;;
+  --results) [ $# -eq 1 ] || sweeps=("${@:2}") ;;
   *)
     [ -f "configs/sweeps/$1.json" ] || fail study "expected a sweep of configs/sweeps; found \"$1\"; see scripts/study.sh --help."
     sweeps=("$1")
