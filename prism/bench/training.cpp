@@ -94,7 +94,10 @@ class Workload {
     if (layers_with_budgets(measured.model) > 0)
       prompts_B_ = torch::full({measured.rows}, std::max<int64_t>(1, measured.model.context / 2), torch::kInt);
     loss_ = [this, labels](const ForwardContext& context) {
-      return decoder_->head.loss(decoder_(tokens_, context), labels);
+      const auto hidden_BTD = decoder_(tokens_, context);
+      auto loss = decoder_->head.loss(hidden_BTD, labels);
+      if (decoder_->skip_head) loss = loss + decoder_->skip_head->loss(hidden_BTD, labels);
+      return loss;
     };
   }
   void make_classifier(const TrainingCase& measured) {

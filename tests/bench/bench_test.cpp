@@ -154,6 +154,16 @@ TEST(BenchTraining, TakesClassifiersAndHeadBudgets) {
   }
 }
 
+TEST(BenchTraining, TrainsASkipHeadToo) {
+  auto skips = one_layer();
+  skips.model.skip = 2;
+  const auto plain = bench_training(one_layer(), {.dtype = "float32", .steps = 2, .threads = 1}),
+             row =
+                 bench_training(skips, {.dtype = "float32", .peer = {"plain", one_layer()}, .steps = 2, .threads = 1});
+  EXPECT_GT(row.ratio, 0);
+  EXPECT_EQ(row.parameters, plain.parameters) << "published counts are without it";
+}
+
 TEST(BenchTraining, SharesAStepOutToItsOperations) {
   const auto operations = profile_training(one_layer(), {.dtype = "float32", .steps = 3, .threads = 1});
   std::map<std::string, OperationTime> times;
