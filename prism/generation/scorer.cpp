@@ -203,8 +203,8 @@ torch::Tensor Scorer::hidden(std::span<const ScoreRequest> requests, const OnSte
     PRISM_ASSERT(each.unread >= 0 && each.scored_from > each.unread && each.predictions() >= 0, "scorer",
                  "tokens from {} of {} are scored, and {} are not read", each.scored_from, each.tokens.size(),
                  each.unread);
-  const auto hidden_ND = at::empty({count_predictions(requests), decoder_->config().d_model},
-                                   at::TensorOptions(decoder_->device()).dtype(decoder_->compute_type()));
+  auto hidden_ND = at::empty({count_predictions(requests), decoder_->config().d_model},
+                             at::TensorOptions(decoder_->device()).dtype(decoder_->compute_type()));
   Schedule(engine_, requests, JobTree(requests, engine_.can_share()).jobs, hidden_ND).run(on_step);
   return hidden_ND;
 }

@@ -148,12 +148,8 @@ class TaskProgress {
   int64_t items_ = 0, tokens_ = 0;
 };
 
-std::string value_text(const Figure& figure) {
-  return is_less_better(figure.name) ? fmt::format("{:.4f}", figure.value) : fmt::format("{:.4f}", figure.value);
-}
-
 void print_figure_row(std::string_view task, std::string_view items, const Figure& figure, double chance) {
-  fmt::print("{:<24}{:>7}  {:<16}{:>10}{:>10}{:>8}\n", task, items, figure.name, value_text(figure),
+  fmt::print("{:<24}{:>7}  {:<16}{:>10}{:>10}{:>8}\n", task, items, figure.name, fmt::format("{:.4f}", figure.value),
              std::isnan(figure.standard_error) ? "" : fmt::format("{:.4f}", figure.standard_error),
              chance == 0 || is_less_better(figure.name) ? "" : fmt::format("{:.2f}", chance));
 }
