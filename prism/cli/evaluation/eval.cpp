@@ -33,6 +33,9 @@ Tasks:
   multiple_choice  questions of your own: --data names a JSONL file with rows of query, choices (a list) and gold (the
                    number of the right choice, from 0).
   generate         prompts of your own: a JSONL file with rows of prompt, targets (a list) and stop (a list; optional).
+  ruler, ruler_qa  RULER: needles, variables and words in long texts that are made for --lengths. --data names a folder
+                   with paul_graham_essays.jsonl and words.txt (else Debian's wamerican); for ruler_qa with SQuAD's
+                   dev-v2.0.json and HotpotQA's hotpot_dev_distractor_v1.json. Parts: ruler_niah_single_1, ruler_vt, ...
 
 Perplexity: a .txt file is one document unless --separator splits it; each row of a .jsonl file is a document. Files may
 be compressed as .gz, .xz or .zst; folders are read recursively; - is standard input. A document longer than --window is
@@ -72,6 +75,7 @@ Classification: the error is over examples.
   prism eval runs/budget data/news --task classification --against runs/uniform
   prism eval model.Q4_1.gguf --task piqa blimp --data zero_shot --out results/model
   prism eval runs/progressive --task hellaswag --data zero_shot --limit 500 --against runs/uniform
+  prism eval model.Q4_1.gguf --task ruler --data long_context --lengths 4096 --prefill spectral --against-prefill dense
 )";
 
 void add_prefill_options(CLI::App& app, EvalWords& words) {
@@ -81,6 +85,7 @@ void add_prefill_options(CLI::App& app, EvalWords& words) {
 void add_task_options(CLI::App& app, EvalWords& words) {
   app.add_option("--data", words.data, "questions: a folder with the tasks' files, or one file")->type_name("PATH");
   add_fields(app, words.items);
+  add_fields(app, words.ruler, {{"seed", "ruler_seed"}});
   app.add_option("--out", words.out, "questions: a folder for answers and figures")->type_name("FOLDER");
   app.add_option("--against-prefill", words.against_prefill,
                  "questions: compare with the same model under this attention over prompts, e.g. dense")

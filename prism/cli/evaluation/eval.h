@@ -13,6 +13,7 @@
 #include "prism/evaluation/classification.h"
 #include "prism/evaluation/divergence.h"
 #include "prism/evaluation/perplexity.h"
+#include "prism/evaluation/ruler/ruler.h"
 #include "prism/evaluation/tasks/items.h"
 
 namespace prism {
@@ -31,6 +32,7 @@ struct EvalWords {
   // Questions of the field.
   std::string data, out, against_prefill;
   ItemOptions items;
+  RulerOptions ruler;
   // Classification.
   std::string split = "test";
   LabelOptions labels;

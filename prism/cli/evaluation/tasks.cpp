@@ -20,6 +20,7 @@
 #include "prism/core/text/names.h"
 #include "prism/core/text/printable.h"
 #include "prism/core/timer.h"
+#include "prism/evaluation/ruler/ruler.h"
 #include "prism/evaluation/tasks/answers.h"
 #include "prism/evaluation/tasks/figures.h"
 #include "prism/evaluation/tasks/items.h"
@@ -39,18 +40,42 @@ struct Questions {
   std::vector<TaskItem> items;
 };
 
-std::vector<Questions> read_questions(const EvalWords& words) {
+void check_data(const EvalWords& words) {
   PRISM_CHECK(!words.data.empty(), "eval", "expected a folder with the files of {}; found none; name it with --data.",
               join_names(words.tasks));
   PRISM_CHECK(words.files.empty(), "eval",
               "expected no file after the model with --task {}; found {}; name the data with --data.",
               words.tasks.front(), plain_line(words.files.front()));
+}
+
+/// The items of tasks that have files.
+std::vector<Questions> read_questions(const EvalWords& words) {
   std::vector<Questions> all;
   for (auto& task : find_tasks(words.tasks)) {
+    if (is_ruler_task(task)) continue;
     auto items = read_items(task, words.data, words.items);
     all.push_back({std::move(task), std::move(items)});
   }
   return all;
+}
+
+/// Adds the prompts of RULER, a task for each length, which depend on the model's tokenizer.
+void add_ruler(const EvalWords& words, const ModelFolder& folder, std::vector<Questions>& all) {
+  RulerSources sources(words.data, words.ruler.words);
+  const auto tasks = find_tasks(words.tasks);
+  for (const int64_t length : words.ruler.lengths) {
+    for (auto task : tasks) {
+      if (!is_ruler_task(task)) continue;
+      PRISM_CHECK(length <= folder.decoder->config().context, "eval",
+                  "expected lengths up to {}, the model's context; found {}; lower --lengths.",
+                  folder.decoder->config().context, length);
+      auto items = ruler_items(task, *folder.tokenizer, sources, length, words.ruler);
+      if (words.items.limit > 0 && words.items.limit < std::ssize(items))
+        items.resize(static_cast<size_t>(words.items.limit));
+      for (auto* name : {&task.name, &task.group}) *name += fmt::format("_{}", length);
+      all.push_back({std::move(task), std::move(items)});
+    }
+  }
 }
 
 /// A model with what reads its prompts.
@@ -82,6 +107,8 @@ Json settings_of(const LoadedModel& loaded, const EvalWords& words) {
                    {"limit", words.items.limit},
                    {"shots", words.items.shots},
                    {"shots_from", words.items.shots_from},
+                   {"samples", words.ruler.samples},
+                   {"seed", words.ruler.seed},
                    {"selector", loaded.prefill.options().selector},
                    {"selector_settings", loaded.prefill.options().settings},
                    {"chunk", loaded.prefill.options().chunk}};
@@ -321,9 +348,11 @@ void run_tasks(EvalWords& words) {
               "compare these with prism report --evaluation.");
   PrefillFlags other_prefill{.options = {.selector = words.against_prefill}, .meter = {}, .sets = {}};
   if (!words.against_prefill.empty()) complete_prefill(other_prefill);
-  const auto all = read_questions(words);
+  check_data(words);
+  auto all = read_questions(words);
   check_is_language_model(words.model);
   const ModelFolder folder = load_model_with_tokenizer(words.model, words.compute, "eval");
+  add_ruler(words, folder, all);
   check_prefill(folder.decoder->config(), words.prefill.options);
   const auto load = [&](const std::string& name, const ModelFolder& model, const PrefillOptions& options) {
     check_prefill(model.decoder->config(), options);

@@ -1,8 +1,12 @@
 // Makes the flags of a command from the visit() list of its options struct.
 #pragma once
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <type_traits>
@@ -31,6 +35,14 @@ class FlagAdder {
       value.visit(*this);
     } else if constexpr (std::is_same_v<T, bool>) {
       app_.add_flag(flag, value, help);
+    } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
+      const auto set = [&value, flag](const std::vector<std::string>& texts) {
+        value.clear();
+        for (const auto& text : texts) set_value(value.emplace_back(), "", text, flag);
+      };
+      app_.add_option_function<std::vector<std::string>>(flag, set, help)
+          ->type_name("N ...")
+          ->default_str(fmt::format("{}", fmt::join(value, " ")));
     } else if constexpr (IsVector<T>::value) {
       app_.add_option(flag, value, help)->type_name("TEXT")->allow_extra_args(false)->capture_default_str();
     } else {

@@ -46,13 +46,23 @@ double exact_match(const TaskItem& item, const ItemAnswers& answers) {
       item.targets, [&](const std::string& target) { return written == jinja::stripped(target, nullptr, true, true); });
 }
 
-double contained_share(const TaskItem& item, const ItemAnswers& answers) {
-  if (item.targets.empty()) return 0;
-  const auto written = jinja::lower_case(answers.answers.at(0).text);
-  const auto found = std::ranges::count_if(item.targets, [&](const std::string& target) {
+/// The targets that occur in an answer, regardless of case. Control characters in it count as line feeds.
+int64_t contained_targets(const TaskItem& item, const ItemAnswers& answers) {
+  auto written = jinja::lower_case(answers.answers.at(0).text);
+  for (char& each : written)
+    if (static_cast<unsigned char>(each) < 0x20) each = '\n';
+  return std::ranges::count_if(item.targets, [&](const std::string& target) {
     return written.find(jinja::lower_case(target)) != std::string::npos;
   });
-  return static_cast<double>(found) / static_cast<double>(item.targets.size());
+}
+
+double contained_share(const TaskItem& item, const ItemAnswers& answers) {
+  if (item.targets.empty()) return 0;
+  return static_cast<double>(contained_targets(item, answers)) / static_cast<double>(item.targets.size());
+}
+
+double contains_any(const TaskItem& item, const ItemAnswers& answers) {
+  return contained_targets(item, answers) > 0 ? 1 : 0;
 }
 
 double log_likelihood(const TaskItem&, const ItemAnswers& answers) {
@@ -91,6 +101,7 @@ const FigureKind& find_figure(const std::string& name) {
       {"acc_bytes", {accuracy_by_bytes, one, nullptr}},
       {"exact_match", {exact_match, one, nullptr}},
       {"contains", {contained_share, one, nullptr}},
+      {"contains_any", {contains_any, one, nullptr}},
       {"perplexity", {log_likelihood, one, exp_of_minus}},
       {"word_perplexity", {log_likelihood, words, exp_of_minus, false}},
       {"byte_perplexity", {log_likelihood, bytes, exp_of_minus, false}},

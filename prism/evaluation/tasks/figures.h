@@ -26,8 +26,8 @@ struct Figure {
 ///   acc_norm         the same with l divided by the characters of the choice, acc_bytes by its bytes in UTF-8
 ///   acc, completion  1 if the model itself would write the continuation
 ///   exact_match      1 if the answer without blanks at its ends is one of the targets
-///   contains         the share of the targets that occur in the answer, regardless of case
-///   perplexities     l
+///   contains         the share of the targets that occur in the answer, regardless of case; contains_any: 1 if one
+///   does perplexities     l
 std::vector<double> item_scores(const Task& task, const TaskItem& item, const ItemAnswers& answers);
 
 /// The figures of a task over its items, in its order: the mean of accuracies, with n items and the sum L of l:

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <utility>
 
 #include "prism/core/error.h"
@@ -11,20 +10,12 @@
 #include "prism/core/text/names.h"
 #include "prism/core/text/printable.h"
 #include "prism/data/lines.h"
+#include "prism/evaluation/tasks/data_files.h"
 #include "prism/evaluation/tasks/row_values.h"
 #include "prism/template/library/text_pieces.h"
 
 namespace prism {
 namespace {
-
-constexpr const char* kPackedEndings[] = {"", ".gz", ".xz", ".zst"};
-
-/// The path itself or with the ending of a packed file, if there is one.
-std::optional<std::filesystem::path> find_packed(const std::filesystem::path& path) {
-  for (const char* ending : kPackedEndings)
-    if (auto each = std::filesystem::path(path.string() + ending); is_there(each)) return each;
-  return std::nullopt;
-}
 
 std::filesystem::path find_file(const Task& task, const std::string& data) {
   if (data == "-" || (is_there(data) && !std::filesystem::is_directory(data))) return data;
@@ -39,28 +30,13 @@ std::filesystem::path find_file(const Task& task, const std::string& data) {
                                join_names(task.files, "or"), plain_line(data), task.name));
 }
 
-/// Lines of a small file, without their ends.
-std::vector<std::string> lines_of(const std::filesystem::path& path) {
-  LineReader reader(path.string(), kEvaluation);
-  std::vector<std::string> lines;
-  while (const auto line = reader.next()) lines.emplace_back(jinja::stripped(*line, nullptr, true, true));
-  return lines;
-}
-
-std::string text_of_file(const std::filesystem::path& path) {
-  LineReader reader(path.string(), kEvaluation);
-  std::string text;
-  while (const auto line = reader.next()) text += *line;
-  return text;
-}
-
 /// Rows that have no label of their own get that of PIQA's second file.
 void add_labels(const Task& task, const std::filesystem::path& file, std::vector<Json>& rows) {
   if (task.labels.empty() || rows.empty() || rows.front().contains("label")) return;
   const auto path = find_packed(file.parent_path() / task.labels);
   PRISM_CHECK(path, kEvaluation, "expected {} beside {}; found none; put the task's labels there.", task.labels,
               plain_line(file.string()));
-  const auto labels = lines_of(*path);
+  const auto labels = lines_of_file(*path);
   PRISM_CHECK(labels.size() >= rows.size(), kEvaluation,
               "expected a label for each of {} in {}; found {}; take both from the same release.",
               counted(std::ssize(rows), "row"), plain_line(path->string()), labels.size());

@@ -140,12 +140,12 @@ std::vector<ItemAnswers> answer_all(TaskModel& model, const Task& task, std::spa
 
 std::vector<std::pair<std::string, Figure>> groups_of(const std::vector<TaskFigures>& tasks) {
   std::map<std::string, std::vector<Figure>> parts;
-  for (const auto& each : tasks)
-    if (!each.task.group.empty()) parts[each.task.group].push_back(each.figures.at(0));
   std::vector<std::pair<std::string, Figure>> groups;
-  for (const auto& [name, figures] : parts) {
-    const auto all = std::ranges::count(all_tasks(), name, &Task::group);
-    if (std::ssize(figures) == all) groups.emplace_back(name, group_figure(figures));
+  for (const auto& each : tasks) {
+    if (each.task.group.empty()) continue;
+    auto& figures = parts[each.task.group];
+    figures.push_back(each.figures.at(0));
+    if (std::ssize(figures) == each.task.parts) groups.emplace_back(each.task.group, group_figure(figures));
   }
   return groups;
 }

@@ -6,6 +6,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/text/names.h"
+#include "prism/evaluation/ruler/ruler.h"
 #include "prism/evaluation/tasks/row_values.h"
 #include "prism/template/library/text_pieces.h"
 #include "prism/template/values/characters.h"
@@ -212,6 +213,9 @@ std::vector<Task> make_tasks() {
                      {"acc"},
                      blimp,
                      1.0 / 2});
+  for (auto& task : ruler_tasks()) tasks.push_back(std::move(task));
+  for (auto& task : tasks)
+    if (!task.group.empty()) task.parts = std::ranges::count(tasks, task.group, &Task::group);
   return tasks;
 }
 

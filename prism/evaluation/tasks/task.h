@@ -40,15 +40,17 @@ struct TaskItem {
 
 struct Task {
   std::string name;
-  std::string group;  ///< a name for several tasks, whose figures are averaged; "": none
+  std::string group;  ///< a name for several tasks, whose first figures are averaged; "": none
   TaskKind kind = TaskKind::choice;
   /// Files with the rows, relative to the data folder, of which the first that is there is read. JSONL, but text for
   /// wikitext; each may also end in .gz, .xz or .zst.
-  std::vector<std::string> files;
-  std::vector<std::string> figures;               ///< names, in the order in which they are shown
-  std::function<TaskItem(const Json& row)> item;  ///< @throws InputError for a row without what it needs
-  double chance = 0;                              ///< the accuracy of guessing; 0: not stated
+  std::vector<std::string> files = {};
+  std::vector<std::string> figures = {};  ///< names, in the order in which they are shown
+  /// @throws InputError for a row without what it needs. Empty for tasks whose items are made (evaluation/ruler).
+  std::function<TaskItem(const Json& row)> item = {};
+  double chance = 0;        ///< the accuracy of guessing; 0: not stated
   std::string labels = {};  ///< a file beside the rows, with a label for each; "": rows have theirs
+  int64_t parts = 1;        ///< tasks of its group
 };
 
 /// All tasks by name, those of a group after each other.

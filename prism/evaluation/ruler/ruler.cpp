@@ -1,0 +1,145 @@
+#include "prism/evaluation/ruler/ruler.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "prism/core/error.h"
+#include "prism/evaluation/tasks/row_values.h"
+
+namespace prism {
+namespace {
+
+struct RulerRow {
+  std::string name;
+  int64_t new_tokens;
+  int64_t least_units;  ///< with fewer, what is hidden has no room
+  bool any_target;      ///< one of the targets is enough
+  std::function<RulerPrompt(const RulerSetting&, Random&, int64_t)> make;
+};
+
+std::function<RulerPrompt(const RulerSetting&, Random&, int64_t)> hides(const NeedleOptions& options) {
+  return [options](const RulerSetting& setting, Random& random, int64_t units) {
+    return needle_prompt(options, setting, random, units);
+  };
+}
+
+const std::vector<RulerRow>& rows() {
+  using enum Haystack;
+  static const std::vector<RulerRow> table = {
+      {"niah_single_1", 128, 1, false, hides({})},
+      {"niah_single_2", 128, 1, false, hides({.haystack = essay})},
+      {"niah_single_3", 128, 1, false, hides({.haystack = essay, .uuid_values = true})},
+      {"niah_multikey_1", 128, 1, false, hides({.haystack = essay, .keys = 4})},
+      {"niah_multikey_2", 128, 1, false, hides({.haystack = needles})},
+      {"niah_multikey_3", 128, 1, false, hides({.haystack = needles, .uuid_keys = true, .uuid_values = true})},
+      {"niah_multivalue", 128, 1, false, hides({.haystack = essay, .values = 4})},
+      {"niah_multiquery", 128, 1, false, hides({.haystack = essay, .keys = 4, .queries = 4})},
+      {"vt", 30, 5, false, variable_prompt},
+      {"cwe", 120, 11, false, common_words_prompt},
+      {"fwe", 50, 60, false, frequent_words_prompt},
+      {"qa_1", 32, 1, true,
+       [](const RulerSetting& setting, Random& random, int64_t units) {
+         return document_prompt(setting.sources.squad(), setting, random, units);
+       }},
+      {"qa_2", 32, 1, true,
+       [](const RulerSetting& setting, Random& random, int64_t units) {
+         return document_prompt(setting.sources.hotpot(), setting, random, units);
+       }},
+  };
+  return table;
+}
+
+constexpr const char* kPrefix = "ruler_";
+
+const RulerRow& row_of(const Task& task) {
+  return *std::ranges::find(rows(), task.name.substr(std::string_view(kPrefix).size()), &RulerRow::name);
+}
+
+/// The prompts of one task: one sample after another.
+class RulerMaker {
+ public:
+  RulerMaker(const RulerRow& row, const Tokenizer& tokenizer, RulerSources& sources, int64_t length, int64_t seed)
+      : row_(row),
+        setting_{sources, [&](std::string_view text) { return std::ssize(tokenizer.encode(text)); }, length,
+                 row.new_tokens, 0},
+        seed_(seed) {}
+
+  /// @param units  set to the units of the prompt; the search begins there.
+  RulerPrompt make(int64_t sample, int64_t& units) {
+    setting_.sample = sample;
+    const int64_t least = row_.least_units;
+    PRISM_CHECK(fits(least), kEvaluation,
+                "expected a length that holds the smallest prompt of {}{}, {} tokens with its answer; found {}; raise "
+                "--lengths.",
+                kPrefix, row_.name, tokens(prompt(least)), setting_.length);
+    int64_t low = std::max(least, units), step = std::max<int64_t>(1, low / 8);
+    while (low > least && !fits(low)) low = std::max(least, low - step), step *= 2;
+    int64_t high = low + 1;
+    for (step = 1; has(high) && fits(high); step *= 2) low = high, high += step;
+    if (!has(high)) high = most() + 1;
+    while (high - low > 1) {
+      const int64_t middle = low + (high - low) / 2;
+      (fits(middle) ? low : high) = middle;
+    }
+    units = low;
+    return prompt(low);
+  }
+
+ private:
+  RulerPrompt prompt(int64_t units) const {
+    uint64_t stream = 0;
+    for (const char letter : row_.name) stream = mix64(stream + static_cast<uint8_t>(letter));
+    Random random(static_cast<uint64_t>(seed_), mix64(stream + static_cast<uint64_t>(setting_.sample)));
+    return row_.make(setting_, random, units);
+  }
+  int64_t tokens(const RulerPrompt& made) const {
+    return setting_.count_tokens(made.text + made.prefix) + row_.new_tokens;
+  }
+  bool fits(int64_t units) const { return tokens(prompt(units)) <= setting_.length; }
+  /// Distinct words run out; other haystacks repeat.
+  int64_t most() const { return row_.name == "cwe" ? std::ssize(setting_.sources.common_words()) : int64_t{1} << 40; }
+  bool has(int64_t units) const { return units <= most(); }
+
+  const RulerRow& row_;
+  RulerSetting setting_;
+  int64_t seed_;
+};
+
+}  // namespace
+
+std::vector<Task> ruler_tasks() {
+  std::vector<Task> tasks;
+  for (const auto& row : rows())
+    tasks.push_back({.name = kPrefix + row.name,
+                     .group = row.any_target ? "ruler_qa" : "ruler",
+                     .kind = TaskKind::generation,
+                     .figures = {row.any_target ? "contains_any" : "contains"}});
+  return tasks;
+}
+
+bool is_ruler_task(const Task& task) {
+  return task.name.starts_with(kPrefix);
+}
+
+std::vector<TaskItem> ruler_items(const Task& task, const Tokenizer& tokenizer, RulerSources& sources, int64_t length,
+                                  const RulerOptions& options) {
+  PRISM_CHECK(options.samples >= 1, kEvaluation, "expected at least 1 sample; found {}; raise --samples.",
+              options.samples);
+  const auto& row = row_of(task);
+  RulerMaker maker(row, tokenizer, sources, length, options.seed);
+  std::vector<TaskItem> items;
+  int64_t units = row.least_units;
+  for (int64_t sample = 0; sample < options.samples; ++sample) {
+    const auto made = maker.make(sample, units);
+    TaskItem item;
+    item.row = {{"sample", sample}, {"length", length}, {"units", units}};
+    item.queries = {{made.text + made.prefix, ""}};
+    item.targets = made.targets;
+    item.new_tokens = row.new_tokens;
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
+}  // namespace prism
