@@ -36,6 +36,7 @@ Tasks:
   ruler, ruler_qa  RULER: needles, variables and words in long texts that are made for --lengths. --data names a folder
                    with paul_graham_essays.jsonl and words.txt (else Debian's wamerican); for ruler_qa with SQuAD's
                    dev-v2.0.json and HotpotQA's hotpot_dev_distractor_v1.json. Parts: ruler_niah_single_1, ruler_vt, ...
+  needle_grid      one number hidden in essays, at all --lengths and --depths; prism report --evaluation draws the grid.
 
 Perplexity: a .txt file is one document unless --separator splits it; each row of a .jsonl file is a document. Files may
 be compressed as .gz, .xz or .zst; folders are read recursively; - is standard input. A document longer than --window is

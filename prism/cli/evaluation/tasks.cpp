@@ -52,30 +52,36 @@ void check_data(const EvalWords& words) {
 std::vector<Questions> read_questions(const EvalWords& words) {
   std::vector<Questions> all;
   for (auto& task : find_tasks(words.tasks)) {
-    if (is_ruler_task(task)) continue;
+    if (!task.item) continue;
     auto items = read_items(task, words.data, words.items);
     all.push_back({std::move(task), std::move(items)});
   }
   return all;
 }
 
-/// Adds the prompts of RULER, a task for each length, which depend on the model's tokenizer.
-void add_ruler(const EvalWords& words, const ModelFolder& folder, std::vector<Questions>& all) {
+/// Adds the tasks whose prompts are made, which depend on the model's tokenizer. Each length of RULER is a task.
+void add_made(const EvalWords& words, const ModelFolder& folder, std::vector<Questions>& all) {
   RulerSources sources(words.data, words.ruler.words);
-  const auto tasks = find_tasks(words.tasks);
-  for (const int64_t length : words.ruler.lengths) {
+  auto tasks = find_tasks(words.tasks);
+  std::erase_if(tasks, [](const Task& task) { return static_cast<bool>(task.item); });
+  for (const int64_t length : words.ruler.lengths)
+    PRISM_CHECK(tasks.empty() || length <= folder.decoder->config().context, "eval",
+                "expected lengths up to {}, the model's context; found {}; lower --lengths.",
+                folder.decoder->config().context, length);
+  const auto add = [&](Task task, std::vector<TaskItem> items) {
+    if (words.items.limit > 0 && words.items.limit < std::ssize(items))
+      items.resize(static_cast<size_t>(words.items.limit));
+    all.push_back({std::move(task), std::move(items)});
+  };
+  for (const auto& task : tasks)
+    if (!is_ruler_task(task)) add(task, grid_items(*folder.tokenizer, sources, words.ruler));
+  for (const int64_t length : words.ruler.lengths)
     for (auto task : tasks) {
       if (!is_ruler_task(task)) continue;
-      PRISM_CHECK(length <= folder.decoder->config().context, "eval",
-                  "expected lengths up to {}, the model's context; found {}; lower --lengths.",
-                  folder.decoder->config().context, length);
       auto items = ruler_items(task, *folder.tokenizer, sources, length, words.ruler);
-      if (words.items.limit > 0 && words.items.limit < std::ssize(items))
-        items.resize(static_cast<size_t>(words.items.limit));
       for (auto* name : {&task.name, &task.group}) *name += fmt::format("_{}", length);
-      all.push_back({std::move(task), std::move(items)});
+      add(std::move(task), std::move(items));
     }
-  }
 }
 
 /// A model with what reads its prompts.
@@ -86,7 +92,7 @@ struct LoadedModel {
         folder(folder_given),
         meter(words.prefill.meter),
         prefill(options, costs, options.selector == "dense" ? nullptr : &meter),
-        model(folder.decoder, *folder.tokenizer, {.prefill = &prefill}) {}
+        model(folder.decoder, *folder.tokenizer, {.prefill = &prefill}, &meter) {}
   LoadedModel(const LoadedModel&) = delete;
   LoadedModel& operator=(const LoadedModel&) = delete;
 
@@ -175,28 +181,35 @@ class TaskProgress {
   int64_t items_ = 0, tokens_ = 0;
 };
 
-void print_figure_row(std::string_view task, std::string_view items, const Figure& figure, double chance) {
-  fmt::print("{:<24}{:>7}  {:<16}{:>10}{:>10}{:>8}\n", task, items, figure.name, fmt::format("{:.4f}", figure.value),
+void print_figure_row(const std::string& task, const Figure& figure, const TaskFigures& of, bool shows_density) {
+  fmt::print("{:<24}{:>7}  {:<16}{:>10}{:>10}{:>8}", task, task.empty() ? "" : fmt::to_string(of.items), figure.name,
+             fmt::format("{:.4f}", figure.value),
              std::isnan(figure.standard_error) ? "" : fmt::format("{:.4f}", figure.standard_error),
-             chance == 0 || is_less_better(figure.name) ? "" : fmt::format("{:.2f}", chance));
+             of.task.chance == 0 || is_less_better(figure.name) ? "" : fmt::format("{:.2f}", of.task.chance));
+  fmt::print("{}\n", shows_density && !task.empty() ? fmt::format("{:>9.3f}", of.density) : "");
 }
 
 /// One row for each figure; of a group that is whole, one row for all its parts.
-void print_figures(const std::vector<TaskFigures>& all) {
-  fmt::print("{:<24}{:>7}  {:<16}{:>10}{:>10}{:>8}\n", "task", "items", "figure", "value", "+- error", "chance");
+void print_figures(const std::vector<TaskFigures>& all, bool shows_density) {
+  fmt::print("{:<24}{:>7}  {:<16}{:>10}{:>10}{:>8}{}\n", "task", "items", "figure", "value", "+- error", "chance",
+             shows_density ? "  density" : "");
   const auto groups = groups_of(all);
   for (const auto& each : all) {
     if (std::ranges::any_of(groups, [&](const auto& group) { return group.first == each.task.group; })) continue;
-    for (size_t i = 0; i < each.figures.size(); ++i)
-      print_figure_row(i == 0 ? each.task.name : "", i == 0 ? fmt::to_string(each.items) : "", each.figures[i],
-                       each.task.chance);
+    for (const auto& figure : each.figures)
+      print_figure_row(figure.name == each.figures.front().name ? each.task.name : "", figure, each, shows_density);
   }
   for (const auto& [name, figure] : groups) {
-    int64_t items = 0;
-    double chance = 0;
-    for (const auto& each : all)
-      if (each.task.group == name) items += each.items, chance = each.task.chance;
-    print_figure_row(name, fmt::to_string(items), figure, chance);
+    TaskFigures whole{.task = {}, .figures = {}};
+    std::vector<double> densities;
+    for (const auto& each : all) {
+      if (each.task.group != name) continue;
+      whole.task = each.task;
+      whole.items += each.items;
+      densities.push_back(each.density);
+    }
+    whole.density = mean_of(densities);
+    print_figure_row(name, figure, whole, shows_density);
   }
 }
 
@@ -219,7 +232,8 @@ TaskFigures figures_of(const Questions& questions, const std::vector<ItemAnswers
           .figures = figures_of(questions.task, questions.items, answers),
           .items = std::ssize(questions.items),
           .cut = cut_of(answers),
-          .shots = words.items.shots};
+          .shots = words.items.shots,
+          .density = density_of(answers)};
 }
 
 /// Prints the figures of one model. @param seconds  0: not stated.
@@ -232,7 +246,7 @@ void print_results(const EvalWords& words, const LoadedModel& loaded, const std:
     fmt::print("{}\n", to_text(json));
     return;
   }
-  print_figures(figures);
+  print_figures(figures, loaded.prefill.selects());
   print_cut(figures, loaded.folder.decoder->config().context);
   if (loaded.prefill.selects()) print_row("attention", prefill_text(loaded.prefill.options(), loaded.meter.layers()));
   print_row("computed in",
@@ -352,7 +366,7 @@ void run_tasks(EvalWords& words) {
   auto all = read_questions(words);
   check_is_language_model(words.model);
   const ModelFolder folder = load_model_with_tokenizer(words.model, words.compute, "eval");
-  add_ruler(words, folder, all);
+  add_made(words, folder, all);
   check_prefill(folder.decoder->config(), words.prefill.options);
   const auto load = [&](const std::string& name, const ModelFolder& model, const PrefillOptions& options) {
     check_prefill(model.decoder->config(), options);

@@ -47,15 +47,12 @@ class NeedleMaker {
   Random& random_;
 };
 
-/// Puts the needles between the sentences of essays, at depths of their own.
-std::string in_essays(const std::vector<std::string>& needles, const std::vector<std::string>& words, Random& random,
-                      int64_t units) {
+/// Puts the needles between the sentences of essays. @param percents  of the sentences that stand before each of them.
+std::string in_essays(const std::vector<std::string>& needles, const std::vector<std::string>& words,
+                      const std::vector<int64_t>& percents, int64_t units) {
   const auto sentences = sentences_of(words, units);
   std::vector<int64_t> places;
-  for (const int64_t depth : draw_distinct(random, std::ssize(needles), kDepths)) {
-    const auto percent = static_cast<int64_t>(std::nearbyint(static_cast<double>(depth) * 100 / (kDepths - 1)));
-    places.push_back(std::ssize(sentences) * percent / 100);
-  }
+  for (const int64_t percent : percents) places.push_back(std::ssize(sentences) * percent / 100);
   std::ranges::sort(places);
   std::vector<std::string> parts;
   size_t next = 0;
@@ -74,10 +71,37 @@ std::string in_lines(const std::vector<std::string>& needles, std::vector<std::s
   return fmt::format("{}", fmt::join(lines, "\n"));
 }
 
+/// Depths of their own.
+std::vector<int64_t> drawn_percents(int64_t count, Random& random) {
+  std::vector<int64_t> percents;
+  for (const int64_t depth : draw_distinct(random, count, kDepths))
+    percents.push_back(static_cast<int64_t>(std::nearbyint(static_cast<double>(depth) * 100 / (kDepths - 1))));
+  return percents;
+}
+
 /// "a", "a, and b", "a, b, and c"
 std::string joined_keys(const std::vector<std::string>& keys) {
   if (keys.size() == 1) return keys[0];
   return fmt::format("{}, and {}", fmt::join(keys.begin(), keys.end() - 1, ", "), keys.back());
+}
+
+/// The question about needles in a context. With one answer, everything is in the singular.
+RulerPrompt question_about(const NeedleMaker& make, const NeedleOptions& options, const std::string& context,
+                           const std::vector<std::string>& asked, const std::vector<std::string>& targets) {
+  const bool is_one = targets.size() == 1;
+  const std::string kind = is_one ? (options.uuid_values ? "uuid" : "number") : make.kind();
+  const std::vector<std::pair<std::string, std::string>> texts = {
+      {"context", context}, {"query", joined_keys(asked)}, {"kind", kind}};
+  const char* text =
+      is_one ? "A special magic {kind} is hidden within the following text. Make sure to memorize it. I will "
+               "quiz you about the {kind} afterwards.\n{context}\nWhat is the special magic {kind} for "
+               "{query} mentioned in the provided text?"
+             : "Some special magic {kind} are hidden within the following text. Make sure to memorize it. I "
+               "will quiz you about the {kind} afterwards.\n{context}\nWhat are all the special magic {kind} "
+               "for {query} mentioned in the provided text?";
+  const char* prefix = is_one ? " The special magic {kind} for {query} mentioned in the provided text is"
+                              : " The special magic {kind} for {query} mentioned in the provided text are";
+  return {filled(text, texts), filled(prefix, texts), targets};
 }
 
 }  // namespace
@@ -97,7 +121,7 @@ RulerPrompt needle_prompt(const NeedleOptions& options, const RulerSetting& sett
   shuffle(needles, random);
   std::string context;
   if (options.haystack == Haystack::essay) {
-    context = in_essays(needles, setting.sources.essay_words(), random, units);
+    context = in_essays(needles, setting.sources.essay_words(), drawn_percents(std::ssize(needles), random), units);
   } else {
     std::vector<std::string> lines;
     for (int64_t i = 0; i < units; ++i) {
@@ -115,21 +139,16 @@ RulerPrompt needle_prompt(const NeedleOptions& options, const RulerSetting& sett
     asked.push_back(keys[static_cast<size_t>(i)]);
     for (const auto& value : values[static_cast<size_t>(i)]) targets.push_back(value);
   }
-  // With one answer, everything is in the singular.
-  const bool is_one = targets.size() == 1;
-  const std::string kind = is_one ? (options.uuid_values ? "uuid" : "number") : make.kind();
-  const std::vector<std::pair<std::string, std::string>> texts = {
-      {"context", context}, {"query", joined_keys(asked)}, {"kind", kind}};
-  const char* text =
-      is_one ? "A special magic {kind} is hidden within the following text. Make sure to memorize it. I will "
-               "quiz you about the {kind} afterwards.\n{context}\nWhat is the special magic {kind} for "
-               "{query} mentioned in the provided text?"
-             : "Some special magic {kind} are hidden within the following text. Make sure to memorize it. I "
-               "will quiz you about the {kind} afterwards.\n{context}\nWhat are all the special magic {kind} "
-               "for {query} mentioned in the provided text?";
-  const char* prefix = is_one ? " The special magic {kind} for {query} mentioned in the provided text is"
-                              : " The special magic {kind} for {query} mentioned in the provided text are";
-  return {filled(text, texts), filled(prefix, texts), targets};
+  return question_about(make, options, context, asked, targets);
+}
+
+RulerPrompt needle_at(int64_t depth_percent, const RulerSetting& setting, Random& random, int64_t units) {
+  const NeedleOptions options{.haystack = Haystack::essay};
+  NeedleMaker make(options, random);
+  const auto key = make.key(), value = make.value();
+  return question_about(make, options,
+                        in_essays({make.needle(key, value)}, setting.sources.essay_words(), {depth_percent}, units),
+                        {key}, {value});
 }
 
 }  // namespace prism

@@ -39,6 +39,8 @@ struct NeedleOptions {
 
 /// @param units  lines of noise or needles, or words of essays.
 RulerPrompt needle_prompt(const NeedleOptions& options, const RulerSetting& setting, Random& random, int64_t units);
+/// A number behind a pair of words, in essays. @param depth_percent  of the sentences before it. @param units  words.
+RulerPrompt needle_at(int64_t depth_percent, const RulerSetting& setting, Random& random, int64_t units);
 /// Variables that get their value from one another, in noise, after a solved example. @param units  lines of noise.
 RulerPrompt variable_prompt(const RulerSetting& setting, Random& random, int64_t units);
 /// The ten words that a list repeats most often, after a solved example. @param units  distinct words.

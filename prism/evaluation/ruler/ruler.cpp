@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
+#include <utility>
 
 #include "prism/core/error.h"
 #include "prism/evaluation/tasks/row_values.h"
@@ -27,22 +27,22 @@ std::function<RulerPrompt(const RulerSetting&, Random&, int64_t)> hides(const Ne
 const std::vector<RulerRow>& rows() {
   using enum Haystack;
   static const std::vector<RulerRow> table = {
-      {"niah_single_1", 128, 1, false, hides({})},
-      {"niah_single_2", 128, 1, false, hides({.haystack = essay})},
-      {"niah_single_3", 128, 1, false, hides({.haystack = essay, .uuid_values = true})},
-      {"niah_multikey_1", 128, 1, false, hides({.haystack = essay, .keys = 4})},
-      {"niah_multikey_2", 128, 1, false, hides({.haystack = needles})},
-      {"niah_multikey_3", 128, 1, false, hides({.haystack = needles, .uuid_keys = true, .uuid_values = true})},
-      {"niah_multivalue", 128, 1, false, hides({.haystack = essay, .values = 4})},
-      {"niah_multiquery", 128, 1, false, hides({.haystack = essay, .keys = 4, .queries = 4})},
-      {"vt", 30, 5, false, variable_prompt},
-      {"cwe", 120, 11, false, common_words_prompt},
-      {"fwe", 50, 60, false, frequent_words_prompt},
-      {"qa_1", 32, 1, true,
+      {"ruler_niah_single_1", 128, 1, false, hides({})},
+      {"ruler_niah_single_2", 128, 1, false, hides({.haystack = essay})},
+      {"ruler_niah_single_3", 128, 1, false, hides({.haystack = essay, .uuid_values = true})},
+      {"ruler_niah_multikey_1", 128, 1, false, hides({.haystack = essay, .keys = 4})},
+      {"ruler_niah_multikey_2", 128, 1, false, hides({.haystack = needles})},
+      {"ruler_niah_multikey_3", 128, 1, false, hides({.haystack = needles, .uuid_keys = true, .uuid_values = true})},
+      {"ruler_niah_multivalue", 128, 1, false, hides({.haystack = essay, .values = 4})},
+      {"ruler_niah_multiquery", 128, 1, false, hides({.haystack = essay, .keys = 4, .queries = 4})},
+      {"ruler_vt", 30, 5, false, variable_prompt},
+      {"ruler_cwe", 120, 11, false, common_words_prompt},
+      {"ruler_fwe", 50, 60, false, frequent_words_prompt},
+      {"ruler_qa_1", 32, 1, true,
        [](const RulerSetting& setting, Random& random, int64_t units) {
          return document_prompt(setting.sources.squad(), setting, random, units);
        }},
-      {"qa_2", 32, 1, true,
+      {"ruler_qa_2", 32, 1, true,
        [](const RulerSetting& setting, Random& random, int64_t units) {
          return document_prompt(setting.sources.hotpot(), setting, random, units);
        }},
@@ -51,9 +51,10 @@ const std::vector<RulerRow>& rows() {
 }
 
 constexpr const char* kPrefix = "ruler_";
+constexpr const char* kGrid = "needle_grid";
 
 const RulerRow& row_of(const Task& task) {
-  return *std::ranges::find(rows(), task.name.substr(std::string_view(kPrefix).size()), &RulerRow::name);
+  return *std::ranges::find(rows(), task.name, &RulerRow::name);
 }
 
 /// The prompts of one task: one sample after another.
@@ -70,9 +71,9 @@ class RulerMaker {
     setting_.sample = sample;
     const int64_t least = row_.least_units;
     PRISM_CHECK(fits(least), kEvaluation,
-                "expected a length that holds the smallest prompt of {}{}, {} tokens with its answer; found {}; raise "
+                "expected a length that holds the smallest prompt of {}, {} tokens with its answer; found {}; raise "
                 "--lengths.",
-                kPrefix, row_.name, tokens(prompt(least)), setting_.length);
+                row_.name, tokens(prompt(least)), setting_.length);
     int64_t low = std::max(least, units), step = std::max<int64_t>(1, low / 8);
     while (low > least && !fits(low)) low = std::max(least, low - step), step *= 2;
     int64_t high = low + 1;
@@ -98,7 +99,9 @@ class RulerMaker {
   }
   bool fits(int64_t units) const { return tokens(prompt(units)) <= setting_.length; }
   /// Distinct words run out; other haystacks repeat.
-  int64_t most() const { return row_.name == "cwe" ? std::ssize(setting_.sources.common_words()) : int64_t{1} << 40; }
+  int64_t most() const {
+    return row_.name == "ruler_cwe" ? std::ssize(setting_.sources.common_words()) : int64_t{1} << 40;
+  }
   bool has(int64_t units) const { return units <= most(); }
 
   const RulerRow& row_;
@@ -106,12 +109,26 @@ class RulerMaker {
   int64_t seed_;
 };
 
+void check_samples(const RulerOptions& options) {
+  PRISM_CHECK(options.samples >= 1, kEvaluation, "expected at least 1 sample; found {}; raise --samples.",
+              options.samples);
+}
+
+TaskItem item_of(const RulerPrompt& made, const RulerRow& row, Json described) {
+  TaskItem item;
+  item.row = std::move(described);
+  item.queries = {{made.text + made.prefix, ""}};
+  item.targets = made.targets;
+  item.new_tokens = row.new_tokens;
+  return item;
+}
+
 }  // namespace
 
-std::vector<Task> ruler_tasks() {
-  std::vector<Task> tasks;
+std::vector<Task> made_tasks() {
+  std::vector<Task> tasks = {{.name = kGrid, .group = "", .kind = TaskKind::generation, .figures = {"contains"}}};
   for (const auto& row : rows())
-    tasks.push_back({.name = kPrefix + row.name,
+    tasks.push_back({.name = row.name,
                      .group = row.any_target ? "ruler_qa" : "ruler",
                      .kind = TaskKind::generation,
                      .figures = {row.any_target ? "contains_any" : "contains"}});
@@ -124,20 +141,36 @@ bool is_ruler_task(const Task& task) {
 
 std::vector<TaskItem> ruler_items(const Task& task, const Tokenizer& tokenizer, RulerSources& sources, int64_t length,
                                   const RulerOptions& options) {
-  PRISM_CHECK(options.samples >= 1, kEvaluation, "expected at least 1 sample; found {}; raise --samples.",
-              options.samples);
+  check_samples(options);
   const auto& row = row_of(task);
   RulerMaker maker(row, tokenizer, sources, length, options.seed);
   std::vector<TaskItem> items;
   int64_t units = row.least_units;
   for (int64_t sample = 0; sample < options.samples; ++sample) {
     const auto made = maker.make(sample, units);
-    TaskItem item;
-    item.row = {{"sample", sample}, {"length", length}, {"units", units}};
-    item.queries = {{made.text + made.prefix, ""}};
-    item.targets = made.targets;
-    item.new_tokens = row.new_tokens;
-    items.push_back(std::move(item));
+    items.push_back(item_of(made, row, {{"sample", sample}, {"length", length}, {"units", units}}));
+  }
+  return items;
+}
+
+std::vector<TaskItem> grid_items(const Tokenizer& tokenizer, RulerSources& sources, const RulerOptions& options) {
+  check_samples(options);
+  std::vector<TaskItem> items;
+  for (const int64_t length : options.lengths) {
+    int64_t units = 1;
+    for (const int64_t depth : options.depths) {
+      PRISM_CHECK(depth >= 0 && depth <= 100, kEvaluation,
+                  "expected depths from 0 to 100 percent; found {}; change it.", depth);
+      const RulerRow row{kGrid, 128, 1, false, [depth](const RulerSetting& setting, Random& random, int64_t words) {
+                           return needle_at(depth, setting, random, words);
+                         }};
+      RulerMaker maker(row, tokenizer, sources, length, options.seed);
+      for (int64_t sample = 0; sample < options.samples; ++sample) {
+        const auto made = maker.make(sample, units);
+        items.push_back(
+            item_of(made, row, {{"sample", sample}, {"length", length}, {"depth", depth}, {"units", units}}));
+      }
+    }
   }
   return items;
 }

@@ -16,21 +16,24 @@
 namespace prism {
 
 struct RulerOptions {
-  std::vector<int64_t> lengths = {4096};
+  std::vector<int64_t> lengths = {4096}, depths = {0, 25, 50, 75, 100};
   int64_t samples = 100, seed = 42;
   std::string words = {};
   template <class Visitor>
   void visit(Visitor& v) {
-    v("lengths", lengths, "RULER: tokens of prompt and answer together; several lengths are several tasks");
-    v("samples", samples, "RULER: prompts of each task and length");
+    v("lengths", lengths, "RULER, needle_grid: tokens of prompt and answer together; for RULER, each length is a task");
+    v("depths", depths, "needle_grid: places of the needle, in percent of the text");
+    v("samples", samples, "RULER, needle_grid: prompts of each task and length, and of each depth");
     v("seed", seed, "RULER: seed of the prompts");
     v("words", words, "RULER, ruler_cwe: a list of words, one a line, instead of words.txt or Debian's wamerican");
   }
 };
 
-/// The tasks of RULER, as rows of the table of tasks. Group ruler: eight with needles, variable tracking, common and
+/// The tasks whose prompts are made, as rows of the table of tasks. needle_grid: one number in essays, at every length
+/// and depth. Group ruler: eight with needles, variable tracking, common and
 /// frequent words. Group ruler_qa: two with questions about documents, which need SQuAD 2 and HotpotQA.
-std::vector<Task> ruler_tasks();
+std::vector<Task> made_tasks();
+/// Returns true for a task of RULER.
 bool is_ruler_task(const Task& task);
 
 /// Prompts of one task and length. Each is the longest that fits: with one more unit of its haystack, prompt and answer
@@ -39,5 +42,7 @@ bool is_ruler_task(const Task& task);
 /// @throws InputError for sources that are missing, a length that is too short for the task, and fewer than one sample.
 std::vector<TaskItem> ruler_items(const Task& task, const Tokenizer& tokenizer, RulerSources& sources, int64_t length,
                                   const RulerOptions& options);
+/// The prompts of needle_grid: lengths by depths by samples. @throws InputError also for depths outside 0 to 100.
+std::vector<TaskItem> grid_items(const Tokenizer& tokenizer, RulerSources& sources, const RulerOptions& options);
 
 }  // namespace prism

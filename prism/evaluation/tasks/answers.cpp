@@ -30,9 +30,9 @@ struct ItemRequests {
   std::vector<ItemAnswers> answers;  ///< without what is to be computed
 };
 
-ItemRequests encode_items(const Task& task, std::span<const TaskItem> items, const TaskModel& model) {
+/// @param context  in tokens.
+ItemRequests encode_items(const Task& task, std::span<const TaskItem> items, const TaskModel& model, int64_t context) {
   ItemRequests made;
-  const int64_t context = model.decoder()->config().context;
   for (size_t i = 0; i < items.size(); ++i) {
     auto& answers = made.answers.emplace_back();
     for (size_t q = 0; q < items[i].queries.size(); ++q) {
@@ -84,14 +84,36 @@ std::span<const TaskItem> next_items(std::span<const TaskItem> rest) {
   return rest.first(count);
 }
 
-TaskModel::TaskModel(Decoder decoder, const Tokenizer& tokenizer, const EngineOptions& engine)
-    : decoder_(decoder), tokenizer_(tokenizer), options_(engine), scorer_(decoder, engine) {}
+double density_of(std::span<const ItemAnswers> answers) {
+  int64_t kept = 0, visible = 0;
+  for (const auto& each : answers) kept += each.kept_blocks, visible += each.visible_blocks;
+  return visible == 0 ? 1 : static_cast<double>(kept) / static_cast<double>(visible);
+}
+
+TaskModel::TaskModel(Decoder decoder, const Tokenizer& tokenizer, const EngineOptions& engine,
+                     const PrefillMeter* meter)
+    : decoder_(decoder), tokenizer_(tokenizer), options_(engine), meter_(meter), scorer_(decoder, engine) {}
+
+void TaskModel::count_blocks(std::vector<ItemAnswers>& answers) {
+  if (meter_ == nullptr || answers.empty()) return;
+  int64_t kept = 0, visible = 0;
+  for (const auto& layer : meter_->layers())
+    for (const auto& head : layer.heads) kept += head.kept, visible += head.visible;
+  answers.front().kept_blocks = kept - std::exchange(kept_blocks_, kept);
+  answers.front().visible_blocks = visible - std::exchange(visible_blocks_, visible);
+}
 
 std::vector<ItemAnswers> TaskModel::answer(const Task& task, std::span<const TaskItem> items,
                                            const Scorer::OnStep& on_step) {
-  if (task.kind == TaskKind::generation) return generate(items, on_step);
-  const auto asked = encode_items(task, items, *this);
-  return answers_of(asked, scorer_.score(asked.requests, stoppable(on_step)));
+  std::vector<ItemAnswers> answers;
+  if (task.kind == TaskKind::generation) {
+    answers = generate(items, on_step);
+  } else {
+    const auto asked = encode_items(task, items, *this, decoder_->config().context);
+    answers = answers_of(asked, scorer_.score(asked.requests, stoppable(on_step)));
+  }
+  count_blocks(answers);
+  return answers;
 }
 
 std::vector<ItemAnswers> TaskModel::generate(std::span<const TaskItem> items, const Scorer::OnStep& on_step) {
@@ -121,7 +143,8 @@ TaskPair::TaskPair(TaskModel& a, TaskModel& b) : a_(a), b_(b) {
 TaskPair::Answers TaskPair::answer(const Task& task, std::span<const TaskItem> items, const Scorer::OnStep& on_step) {
   if (task.kind == TaskKind::generation) return {a_.answer(task, items, on_step), b_.answer(task, items, on_step), {}};
   const torch::NoGradGuard no_gradients;
-  const auto asked_a = encode_items(task, items, a_), asked_b = encode_items(task, items, b_);
+  const int64_t context = std::min(a_.decoder_->config().context, b_.decoder_->config().context);
+  const auto asked_a = encode_items(task, items, a_, context), asked_b = encode_items(task, items, b_, context);
   const auto hidden_a = a_.scorer_.hidden(asked_a.requests, stoppable(on_step));
   const auto hidden_b = b_.scorer_.hidden(asked_b.requests, stoppable(on_step));
   Answers found{answers_of(asked_a, a_.scorer_.scores_of(asked_a.requests, hidden_a)),

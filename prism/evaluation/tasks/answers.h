@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "prism/attention/prefill_meter.h"
 #include "prism/evaluation/tasks/task.h"
 #include "prism/generation/scorer.h"
 #include "prism/tokenizer/tokenizer.h"
@@ -31,9 +32,15 @@ struct Answer {
 struct ItemAnswers {
   std::vector<Answer> answers;  ///< to the queries of the item
   int64_t cut = 0;              ///< queries whose beginning the context had no room for
+  /// Key blocks that a selector kept and could have kept, for all items that were computed together; their first item
+  /// has them.
+  int64_t kept_blocks = 0, visible_blocks = 0;
 
   bool operator==(const ItemAnswers&) const = default;
 };
+
+/// The share of key blocks that was kept; 1 without a selector.
+double density_of(std::span<const ItemAnswers> answers);
 
 /// The items at the beginning of `rest` that are answered together: some ten thousand tokens. It depends on the items
 /// alone, so that an evaluation that is continued computes the same batches as one that was not interrupted.
@@ -43,8 +50,10 @@ std::span<const TaskItem> next_items(std::span<const TaskItem> rest);
 class TaskModel {
  public:
   /// @param tokenizer  must outlive this. @param engine  as Scorer.
+  /// @param meter      that of the engine's prefill, for the density of the answers; null: none.
   /// @throws InputError as Engine.
-  TaskModel(Decoder decoder, const Tokenizer& tokenizer, const EngineOptions& engine = {});
+  TaskModel(Decoder decoder, const Tokenizer& tokenizer, const EngineOptions& engine = {},
+            const PrefillMeter* meter = nullptr);
 
   /// @param on_step  called with the number of tokens that a step has computed; for generation, with those of an
   /// answer.
@@ -59,10 +68,14 @@ class TaskModel {
  private:
   friend class TaskPair;
   std::vector<ItemAnswers> generate(std::span<const TaskItem> items, const Scorer::OnStep& on_step);
+  /// Adds the blocks that were kept since the last call to the first of these items.
+  void count_blocks(std::vector<ItemAnswers>& answers);
 
   Decoder decoder_;
   const Tokenizer& tokenizer_;
   EngineOptions options_;
+  const PrefillMeter* meter_;
+  int64_t kept_blocks_ = 0, visible_blocks_ = 0;  ///< counted so far
   Scorer scorer_;
 };
 
@@ -79,7 +92,7 @@ class TaskPair {
     /// vocabularies of different sizes.
     std::vector<double> divergences;
   };
-  /// As TaskModel::answer().
+  /// As TaskModel::answer(), with the smaller one of two contexts.
   Answers answer(const Task& task, std::span<const TaskItem> items, const Scorer::OnStep& on_step = {});
 
  private:

@@ -62,6 +62,8 @@ Json sample_row(const Task& task, size_t index, const TaskItem& item, const Item
   row["filter"] = "none";
   row["metrics"] = task.figures;
   row["cut"] = answers.cut;
+  if (answers.visible_blocks > 0)
+    row["prefill"] = {{"kept_blocks", answers.kept_blocks}, {"visible_blocks", answers.visible_blocks}};
   const auto scores = item_scores(task, item, answers);
   for (size_t i = 0; i < scores.size(); ++i) row[task.figures[i]] = scores[i];
   return row;
@@ -70,6 +72,10 @@ Json sample_row(const Task& task, size_t index, const TaskItem& item, const Item
 ItemAnswers answers_from(const Task& task, const Json& row) {
   ItemAnswers answers{.answers = {}, .cut = row.at("cut").get<int64_t>()};
   for (const auto& each : row.at("resps")) answers.answers.push_back(answer_from(task, each.at(0)));
+  if (const auto blocks = row.find("prefill"); blocks != row.end()) {
+    answers.kept_blocks = blocks->at("kept_blocks").get<int64_t>();
+    answers.visible_blocks = blocks->at("visible_blocks").get<int64_t>();
+  }
   return answers;
 }
 
@@ -167,11 +173,15 @@ Json results_to_json(const std::vector<TaskFigures>& tasks, const Json& settings
     json["n-shot"][name] = each.shots;
     json["n-samples"][name] = {{"effective", each.items}};
     json["cut"][name] = each.cut;
+    json["density"][name] = each.density;
   }
   for (const auto& [name, figure] : groups_of(tasks)) {
     Json row = {{"alias", name}};
     add(row, figure);
     json["groups"][name] = json["results"][name] = row;
+    auto& parts = json["group_subtasks"][name] = Json::array();
+    for (const auto& each : tasks)
+      if (each.task.group == name) parts.push_back(each.task.name);
   }
   json["config"] = settings;
   return json;

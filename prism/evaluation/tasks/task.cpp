@@ -213,7 +213,7 @@ std::vector<Task> make_tasks() {
                      {"acc"},
                      blimp,
                      1.0 / 2});
-  for (auto& task : ruler_tasks()) tasks.push_back(std::move(task));
+  for (auto& task : made_tasks()) tasks.push_back(std::move(task));
   for (auto& task : tasks)
     if (!task.group.empty()) task.parts = std::ranges::count(tasks, task.group, &Task::group);
   return tasks;

@@ -79,6 +79,22 @@ TEST(EvalTasks, WriteTheHarnesssFilesAndGoOnAfterAnInterruption) {
                   {"expected results of the same settings in part", "limit 0 instead of 3"});
 }
 
+TEST(EvalTasks, StateTheDensityOfASelector) {
+  const std::vector<std::string> sparse = {"--prefill", "random",        "--prefill-set",
+                                           "share=0.2",   "--prefill-set", "block_size=32"};
+  auto words = sparse;
+  words.insert(words.end(), {"--out", "sparse"});
+  const auto text = ask({"piqa"}, question_folder(), words);
+  ASSERT_EQ(text.status, 0) << text.err;
+  EXPECT_NE(text.out.find("density"), std::string::npos) << text.out;
+  const auto json = Json::parse(read_file(Workshop::folder() / "sparse/results_prism.json"));
+  EXPECT_GT(json["density"]["piqa"].get<double>(), 0);
+  EXPECT_LE(json["density"]["piqa"].get<double>(), 1);
+  EXPECT_EQ(json["config"]["selector"], "random");
+  const auto again = ask({"piqa"}, question_folder(), words);
+  EXPECT_EQ(Json::parse(read_file(Workshop::folder() / "sparse/results_prism.json")), json) << "read back";
+}
+
 TEST(EvalTasks, CompareAModelWithItself) {
   for (const auto& against : {std::vector<std::string>{"--against", trained()}, {"--against-prefill", "dense"}}) {
     const auto text = ask({"piqa"}, question_folder(), against);
