@@ -79,7 +79,8 @@ struct Target {
 
 /// The tables printed to standard output.
 std::vector<Table> tables_of(const std::optional<Comparison>& comparison, const ReportOptions& options) {
-  std::vector<Table> tables = prefill_tables(options.prefill);
+  std::vector<Table> tables = evaluation_tables(options.evaluation);
+  for (auto& table : prefill_tables(options.prefill)) tables.push_back(std::move(table));
   for (auto& table : analysis_tables(options.analysis)) tables.push_back(std::move(table));
   if (comparison) tables.insert(tables.begin(), results_table(*comparison));
   std::erase_if(tables, [](const Table& table) { return table.rows.empty(); });
@@ -93,7 +94,7 @@ std::string seen_from(const std::string& document, const std::string& folder) {
 }
 
 struct ReportWords {
-  std::vector<std::string> names, prefill, analysis;
+  std::vector<std::string> names, prefill, analysis, evaluation;
   std::string out = "report.html", markdown, figures, baseline;
   ReportOptions options;
   bool watch = false;
@@ -119,6 +120,9 @@ void add_options(CLI::App& app, ReportWords& words) {
                  fmt::format("JSON lines of prism analyse ({}): add their tables and pictures; needs no RUN",
                              fmt::join(analysis_names(), ", ")))
       ->type_name("FILE");
+  app.add_option("--evaluation", words.evaluation,
+                 "folders that prism eval --task ... --out wrote: add tables of models by tasks; needs no RUN")
+      ->type_name("FOLDER");
   app.add_option("--title", words.options.title, "title of the page")->type_name("TEXT");
   auto* watch =
       app.add_flag("--watch", words.watch,
@@ -136,8 +140,9 @@ void check_words(const CLI::App& app, const ReportWords& words) {
   if (app.count("--markdown") > 0 && words.markdown != "-") check_target("--markdown", words.markdown);
   PRISM_CHECK(fs::path(words.out).lexically_normal() != fs::path(words.markdown).lexically_normal(), "report",
               "--markdown: expected another file than --out; found {} for both; name two.", words.out);
-  PRISM_CHECK(!words.names.empty() || !words.prefill.empty() || !words.analysis.empty(), "report",
-              "expected RUN, --prefill or --analysis; found none of them; name what to report on.");
+  PRISM_CHECK(!words.names.empty() || !words.prefill.empty() || !words.analysis.empty() || !words.evaluation.empty(),
+              "report",
+              "expected RUN, --prefill, --analysis or --evaluation; found none of them; name what to report on.");
   PRISM_CHECK(!words.names.empty() || words.baseline.empty(), "report",
               "--baseline: expected runs to compare with it; found none; name them.");
   PRISM_CHECK(!words.names.empty() || !words.watch, "report",
@@ -260,6 +265,7 @@ int run_report(const Arguments& arguments) {
   check_words(app, words);
   words.options.prefill = read_prefill_records({words.prefill.begin(), words.prefill.end()});
   words.options.analysis = read_analysis_records({words.analysis.begin(), words.analysis.end()});
+  words.options.evaluation = read_evaluations({words.evaluation.begin(), words.evaluation.end()});
   words.watch ? watch_runs(words) : write_report(words);
   return 0;
 }

@@ -45,18 +45,19 @@ std::string markdown_tables(const std::vector<Table>& tables) {
   return text;
 }
 
-/// Sparse prefill and analyses.
+/// Tasks, sparse prefill and analyses.
 std::string records_text(const ReportOptions& options) {
-  std::string text;
+  std::string text = markdown_tables(evaluation_tables(options.evaluation));
   if (!options.figures.empty()) text += markdown_figures(prefill_plots(options.prefill), options.figures);
   text += markdown_tables(prefill_tables(options.prefill));
   text += markdown_tables(analysis_tables(options.analysis));
   if (options.figures.empty()) return text;
   text += markdown_figures(analysis_plots(options.analysis), options.figures);
-  for (const auto& picture : analysis_pictures(options.analysis)) {
-    const auto file = (std::filesystem::path(options.figures) / (picture.name + ".svg")).generic_string();
-    text += fmt::format("![{0}](<{1}>)\n\n{0}.\n\n", escape_markdown(picture.title), file);
-  }
+  for (const auto& pictures : {analysis_pictures(options.analysis), evaluation_pictures(options.evaluation)})
+    for (const auto& picture : pictures) {
+      const auto file = (std::filesystem::path(options.figures) / (picture.name + ".svg")).generic_string();
+      text += fmt::format("![{0}](<{1}>)\n\n{0}.\n\n", escape_markdown(picture.title), file);
+    }
   return text;
 }
 

@@ -11,7 +11,7 @@ namespace prism {
 
 std::string report_markdown(const Comparison& comparison, const ReportOptions& options);
 
-/// A report of options.prefill and options.analysis, without runs.
+/// A report of options.prefill, options.analysis and options.evaluation, without runs.
 std::string records_markdown(const ReportOptions& options);
 
 }  // namespace prism

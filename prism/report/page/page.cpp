@@ -65,6 +65,22 @@ std::string plots_with_keys(const std::vector<LabelledPlot>& plots, const std::s
   }
 }
 
+std::string picture_html(const AnalysisPicture& picture) {
+  return fmt::format("<figure{}>\n{}<figcaption><b>{}</b> Input: {}.</figcaption>\n</figure>\n",
+                     picture.map.columns.size() > kWideHeatMap ? " class=\"wide\"" : "", heat_map_svg(picture.map),
+                     escape_html(picture.title), escape_html(picture.reading));
+}
+
+/// Tables and pictures of prism eval --task.
+std::string evaluation_section(const EvaluationRecords& records) {
+  std::string content, drawings;
+  for (const Table& table : evaluation_tables(records))
+    content += "<h3>" + escape_html(table.caption) + "</h3>\n" + table_html(table);
+  for (const auto& picture : evaluation_pictures(records)) drawings += picture_html(picture);
+  if (!drawings.empty()) content += figures_html(drawings);
+  return section_html(kComparison, "Evaluation", content);
+}
+
 /// Tables and pictures of prism analyse.
 std::string analysis_section(const ReportOptions& options, std::vector<std::string>* problems) {
   const auto& records = options.analysis;
@@ -72,11 +88,7 @@ std::string analysis_section(const ReportOptions& options, std::vector<std::stri
   for (const Table& table : analysis_tables(records))
     content += "<h3>" + escape_html(table.caption) + "</h3>\n" + table_html(table);
   const auto pictures = analysis_pictures(records);
-  for (size_t i = 0; i < std::min(pictures.size(), kMostPictures); ++i)
-    drawings +=
-        fmt::format("<figure{}>\n{}<figcaption><b>{}</b> Input: {}.</figcaption>\n</figure>\n",
-                    pictures[i].map.columns.size() > kWideHeatMap ? " class=\"wide\"" : "",
-                    heat_map_svg(pictures[i].map), escape_html(pictures[i].title), escape_html(pictures[i].reading));
+  for (size_t i = 0; i < std::min(pictures.size(), kMostPictures); ++i) drawings += picture_html(pictures[i]);
   if (!drawings.empty()) content += figures_html(drawings);
   if (pictures.size() > kMostPictures)
     content +=
@@ -103,7 +115,8 @@ std::string page_title(const Comparison& comparison, const ReportOptions& option
 
 std::string records_title(const ReportOptions& options) {
   if (!options.title.empty()) return options.title;
-  return options.prefill.empty() ? "Analyses of models" : "Sparse prefill";
+  if (!options.prefill.empty()) return "Sparse prefill";
+  return options.evaluation.empty() ? "Analyses of models" : "Evaluation of models";
 }
 
 std::string report_html(const Comparison& comparison, const ReportOptions& options,
@@ -114,6 +127,7 @@ std::string report_html(const Comparison& comparison, const ReportOptions& optio
   page += results_section(comparison);
   page += loss_section(comparison, writer);
   page += cost_section(comparison, writer);
+  page += evaluation_section(options.evaluation);
   page += test_section(comparison);
   page += text_section(comparison);
   page += diagnostics_section(comparison, writer);
@@ -140,7 +154,8 @@ std::vector<FigureFile> report_figures(const Comparison& comparison, const Repor
 }
 
 std::string records_html(const ReportOptions& options, std::vector<std::string>* problems) {
-  std::string page = page_head(records_title(options), "") + prefill_section(options.prefill, "Tables");
+  std::string page = page_head(records_title(options), "") + evaluation_section(options.evaluation);
+  page += prefill_section(options.prefill, "Tables");
   const auto drawings = plots_with_keys(prefill_plots(options.prefill), options.gnuplot, problems);
   page += section_html(kSparsity, "Figures", drawings.empty() ? "" : figures_html(drawings));
   page += analysis_section(options, problems);
@@ -152,8 +167,8 @@ std::vector<FigureFile> records_figures(const ReportOptions& options) {
   for (const auto& plots : {prefill_plots(options.prefill), analysis_plots(options.analysis)})
     for (const auto& [plot, labels] : plots)
       files.push_back({figure_file_name(plot), plot_file(plot, labels, options.gnuplot)});
-  for (const auto& picture : analysis_pictures(options.analysis))
-    files.push_back({picture.name + ".svg", heat_map_file(picture.map)});
+  for (const auto& pictures : {analysis_pictures(options.analysis), evaluation_pictures(options.evaluation)})
+    for (const auto& picture : pictures) files.push_back({picture.name + ".svg", heat_map_file(picture.map)});
   return files;
 }
 

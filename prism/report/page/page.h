@@ -9,16 +9,18 @@
 
 #include "prism/report/analysis/analysis.h"
 #include "prism/report/compare/compare.h"
+#include "prism/report/evaluation/evaluation.h"
 #include "prism/report/page/prefill.h"
 
 namespace prism {
 
 struct ReportOptions {
-  std::string title = {};           ///< if empty, made from the groups' labels
-  std::string gnuplot = "gnuplot";  ///< the program that draws the plots
-  PrefillRecords prefill = {};      ///< shown in addition to the runs
-  AnalysisRecords analysis = {};    ///< shown in addition to the runs
-  std::string figures = {};         ///< folder of report_figures() relative to the Markdown; empty: no figures
+  std::string title = {};             ///< if empty, made from the groups' labels
+  std::string gnuplot = "gnuplot";    ///< the program that draws the plots
+  PrefillRecords prefill = {};        ///< shown in addition to the runs
+  AnalysisRecords analysis = {};      ///< shown in addition to the runs
+  EvaluationRecords evaluation = {};  ///< shown in addition to the runs
+  std::string figures = {};           ///< folder of report_figures() relative to the Markdown; empty: no figures
 };
 
 /// options.title, or one made from the labels of the groups.
@@ -36,7 +38,7 @@ std::string report_html(const Comparison& comparison, const ReportOptions& optio
 /// @throws FailedError like draw_plot().
 std::vector<FigureFile> report_figures(const Comparison& comparison, const ReportOptions& options);
 
-/// A report of options.prefill and options.analysis, without runs.
+/// A report of options.prefill, options.analysis and options.evaluation, without runs.
 std::string records_html(const ReportOptions& options, std::vector<std::string>* problems);
 std::vector<FigureFile> records_figures(const ReportOptions& options);
 

@@ -1,0 +1,104 @@
+// Tables and pictures of evaluated tasks.
+#include "prism/report/evaluation/evaluation.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "prism/core/error.h"
+#include "prism/core/fields.h"
+#include "prism/core/files.h"
+#include "tests/core/message_of.h"
+#include "tests/core/temporary_folder.h"
+
+namespace prism {
+namespace {
+
+/// A folder as prism eval --out writes it: one task with four items, and a group of two parts.
+void write_results(const std::filesystem::path& folder, const std::string& selector,
+                   const std::vector<double>& scores) {
+  std::filesystem::create_directories(folder);
+  Json results = {
+      {"results",
+       {{"piqa", {{"alias", "piqa"}, {"acc,none", 0.5}, {"acc_stderr,none", 0.25}}},
+        {"wikitext", {{"word_perplexity,none", 21.5}, {"word_perplexity_stderr,none", "N/A"}}},
+        {"part_a", {{"acc,none", 1.0}, {"acc_stderr,none", 0.0}}},
+        {"part_b", {{"acc,none", 0.0}, {"acc_stderr,none", 0.0}}},
+        {"whole", {{"acc,none", 0.5}, {"acc_stderr,none", 0.0}}}}},
+      {"group_subtasks", {{"whole", Json::array({"part_a", "part_b"})}}},
+      {"higher_is_better",
+       {{"piqa", {{"acc", true}}}, {"wikitext", {{"word_perplexity", false}}}, {"part_a", {{"acc", true}}}}},
+      {"density", {{"piqa", selector == "dense" ? 1.0 : 0.25}}},
+      {"config", {{"model", "models/small"}, {"selector", selector}, {"selector_settings", {{"p", 0.9}}}}}};
+  write_file(folder / "results_prism.json", results.dump());
+  std::string rows, part;
+  for (size_t i = 0; i < scores.size(); ++i)
+    rows += Json{{"doc_id", i}, {"doc", {{"goal", i}}}, {"acc", scores[i]}}.dump() + "\n";
+  write_file(folder / "samples_piqa.jsonl", rows);
+  write_file(folder / "samples_part_a.jsonl", Json{{"doc", 1}, {"acc", scores[0]}}.dump() + "\n");
+  write_file(folder / "samples_part_b.jsonl", Json{{"doc", 2}, {"acc", scores[1]}}.dump() + "\n");
+}
+
+TEST(ReportEvaluation, ComparesModelsItemByItem) {
+  const TemporaryFolder folder;
+  write_results(folder.path() / "dense", "dense", {1, 1, 0, 1});
+  write_results(folder.path() / "sparse", "spectral", {1, 0, 0, 0});
+  const auto records = read_evaluations({folder.path() / "dense", folder.path() / "sparse"});
+  ASSERT_EQ(records.models.size(), 2u);
+  EXPECT_EQ(records.models[0].label, "small");
+  EXPECT_EQ(records.models[1].label, "small, spectral p=0.9");
+  const auto tables = evaluation_tables(records);
+  ASSERT_EQ(tables.size(), 3u);
+  ASSERT_EQ(tables[0].rows.size(), 3u) << "parts of a group have no rows";
+  EXPECT_EQ(tables[0].rows[0][0].text, "piqa");
+  EXPECT_EQ(tables[0].rows[0][2].text, "0.5000");
+  EXPECT_EQ(tables[0].rows[0][2].spread, "0.2500");
+  EXPECT_EQ(tables[0].rows[1][2].spread, "") << "perplexities have no error";
+  EXPECT_EQ(tables[1].caption, "Difference to small");
+  ASSERT_EQ(tables[1].rows.size(), 2u) << "perplexities have no items to pair";
+  // Differences 0, -1, 0 and -1: mean -0.5, deviation sqrt(1/3), t(0.975; 3) = 3.18245.
+  EXPECT_EQ(tables[1].rows[0][2].text, "-0.5000 (-1.4187 to +0.4187)");
+  EXPECT_EQ(tables[1].rows[1][2].text, "-0.5000 (-6.8531 to +5.8531)") << "the parts' items, 0 and -1";
+  EXPECT_EQ(tables[2].rows[0][2].text, "0.250");
+  EXPECT_TRUE(evaluation_pictures(records).empty());
+}
+
+TEST(ReportEvaluation, DoesNotPairOtherQuestions) {
+  const TemporaryFolder folder;
+  write_results(folder.path() / "a", "dense", {1, 1, 0, 1});
+  write_results(folder.path() / "b", "dense", {1, 1, 0});
+  const auto records = read_evaluations({folder.path() / "a", folder.path() / "b"});
+  EXPECT_EQ(records.models[0].label, "small (a)") << "of one name, told apart by their folders";
+  const auto tables = evaluation_tables(records);
+  ASSERT_EQ(tables.size(), 2u);
+  EXPECT_EQ(tables[1].rows.size(), 1u) << "only the group has the same items";
+}
+
+TEST(ReportEvaluation, DrawsTheGridOfNeedles) {
+  const TemporaryFolder folder;
+  write_results(folder.path(), "dense", {1, 1});
+  std::string rows;
+  for (const int64_t length : {1000, 2000})
+    for (const int64_t depth : {0, 100})
+      for (const double found : {1.0, length == 2000 && depth == 0 ? 0.0 : 1.0})
+        rows += Json{{"doc", {{"length", length}, {"depth", depth}}}, {"contains", found}}.dump() + "\n";
+  write_file(folder.path() / "samples_needle_grid.jsonl", rows);
+  const auto pictures = evaluation_pictures(read_evaluations({folder.path()}));
+  ASSERT_EQ(pictures.size(), 1u);
+  EXPECT_EQ(pictures[0].map.rows, (std::vector<std::string>{"0", "100"}));
+  EXPECT_EQ(pictures[0].map.columns, (std::vector<std::string>{"1000", "2000"}));
+  EXPECT_EQ(pictures[0].map.values, (std::vector<double>{1, 0.5, 1, 1}));
+}
+
+TEST(ReportEvaluation, RefusesOtherFolders) {
+  const TemporaryFolder folder;
+  EXPECT_REFUSED(read_evaluations({folder.path()}), "expected results_prism.json in");
+  write_file(folder.path() / "results_prism.json", "{\"results\": 3}");
+  EXPECT_REFUSED(read_evaluations({folder.path()}), "expected the files of prism eval --out in");
+  write_file(folder.path() / "results_prism.json", "what");
+  EXPECT_THROW(read_evaluations({folder.path()}), InputError);
+}
+
+}  // namespace
+}  // namespace prism
