@@ -223,7 +223,7 @@ EvaluationRecords read_evaluations(const std::vector<fs::path>& folders) {
       records.models.push_back(FolderReader(folder).read());
     } catch (const nlohmann::json::exception&) {
       throw InputError(kReport, fmt::format("--evaluation: expected the files of prism eval --out in {}; found others; "
-                                            "evaluate again.",
+                                            "name another folder.",
                                             plain_line(folder.string())));
     }
   }
