@@ -17,6 +17,8 @@ namespace {
 
 /// Bytes of texts that are answered together, some four of them a token.
 constexpr size_t kBatchBytes = size_t{1} << 16;
+/// Tokens whose hidden states are in memory together.
+constexpr int64_t kMostPredictions = 32768;
 /// Rows of logits that are compared together.
 constexpr int64_t kComparedRows = 256;
 
@@ -65,6 +67,16 @@ std::vector<ItemAnswers> answers_of(const ItemRequests& asked, std::span<const S
   return answers;
 }
 
+/// The requests at the beginning of `rest` whose hidden states are in memory together: of a book, some windows.
+std::span<const ScoreRequest> next_requests(std::span<const ScoreRequest> rest) {
+  size_t count = 0;
+  for (int64_t predictions = 0; count < rest.size(); ++count) {
+    predictions += rest[count].predictions();
+    if (count > 0 && predictions > kMostPredictions) break;
+  }
+  return rest.first(count);
+}
+
 /// `on_step` with a look at the signals that stop an evaluation.
 Scorer::OnStep stoppable(const Scorer::OnStep& on_step) {
   return [&on_step](int64_t tokens) {
@@ -110,7 +122,13 @@ std::vector<ItemAnswers> TaskModel::answer(const Task& task, std::span<const Tas
     answers = generate(items, on_step);
   } else {
     const auto asked = encode_items(task, items, *this, decoder_->config().context);
-    answers = answers_of(asked, scorer_.score(asked.requests, stoppable(on_step)));
+    std::vector<Score> scores;
+    for (std::span<const ScoreRequest> rest(asked.requests); !rest.empty();) {
+      const auto part = next_requests(rest);
+      std::ranges::move(scorer_.score(part, stoppable(on_step)), std::back_inserter(scores));
+      rest = rest.subspan(part.size());
+    }
+    answers = answers_of(asked, scores);
   }
   count_blocks(answers);
   return answers;
@@ -140,26 +158,39 @@ TaskPair::TaskPair(TaskModel& a, TaskModel& b) : a_(a), b_(b) {
               "with --out and compare them with prism report --evaluation.");
 }
 
+void TaskPair::add_divergences(const torch::Tensor& hidden_a, const torch::Tensor& hidden_b,
+                               std::vector<double>& divergences) const {
+  if (a_.decoder_->config().vocab_size != b_.decoder_->config().vocab_size) return;
+  for (int64_t first = 0; first < hidden_a.size(0); first += kComparedRows) {
+    const int64_t rows = std::min(kComparedRows, hidden_a.size(0) - first);
+    const auto nats = row_divergences(b_.decoder_->head.scored_logits(hidden_b.narrow(0, first, rows)),
+                                      a_.decoder_->head.scored_logits(hidden_a.narrow(0, first, rows)))
+                          .nats_N;
+    divergences.insert(divergences.end(), nats.const_data_ptr<double>(), nats.const_data_ptr<double>() + rows);
+  }
+}
+
 TaskPair::Answers TaskPair::answer(const Task& task, std::span<const TaskItem> items, const Scorer::OnStep& on_step) {
   if (task.kind == TaskKind::generation) return {a_.answer(task, items, on_step), b_.answer(task, items, on_step), {}};
   const torch::NoGradGuard no_gradients;
   const int64_t context = std::min(a_.decoder_->config().context, b_.decoder_->config().context);
   const auto asked_a = encode_items(task, items, a_, context), asked_b = encode_items(task, items, b_, context);
-  const auto hidden_a = a_.scorer_.hidden(asked_a.requests, stoppable(on_step));
-  const auto hidden_b = b_.scorer_.hidden(asked_b.requests, stoppable(on_step));
-  Answers found{answers_of(asked_a, a_.scorer_.scores_of(asked_a.requests, hidden_a)),
-                answers_of(asked_b, b_.scorer_.scores_of(asked_b.requests, hidden_b)),
-                {}};
-  const bool is_comparable =
-      a_.decoder_->config().vocab_size == b_.decoder_->config().vocab_size && hidden_a.size(0) == hidden_b.size(0);
-  for (int64_t first = 0; is_comparable && first < hidden_a.size(0); first += kComparedRows) {
-    const int64_t rows = std::min(kComparedRows, hidden_a.size(0) - first);
-    const auto nats = row_divergences(b_.decoder_->head.scored_logits(hidden_b.narrow(0, first, rows)),
-                                      a_.decoder_->head.scored_logits(hidden_a.narrow(0, first, rows)))
-                          .nats_N;
-    found.divergences.insert(found.divergences.end(), nats.const_data_ptr<double>(),
-                             nats.const_data_ptr<double>() + rows);
+  Answers found;
+  std::vector<Score> scores_a, scores_b;
+  for (size_t first = 0; first < asked_a.requests.size();) {
+    const auto part_a = next_requests(std::span(asked_a.requests).subspan(first));
+    const auto part_b = std::span(asked_b.requests).subspan(first, part_a.size());
+    const auto hidden_a = a_.scorer_.hidden(part_a, stoppable(on_step));
+    const auto hidden_b = b_.scorer_.hidden(part_b, stoppable(on_step));
+    std::ranges::move(a_.scorer_.scores_of(part_a, hidden_a), std::back_inserter(scores_a));
+    std::ranges::move(b_.scorer_.scores_of(part_b, hidden_b), std::back_inserter(scores_b));
+    add_divergences(hidden_a, hidden_b, found.divergences);
+    first += part_a.size();
   }
+  found.a = answers_of(asked_a, scores_a);
+  found.b = answers_of(asked_b, scores_b);
+  a_.count_blocks(found.a);
+  b_.count_blocks(found.b);
   return found;
 }
 

@@ -96,6 +96,10 @@ class TaskPair {
   Answers answer(const Task& task, std::span<const TaskItem> items, const Scorer::OnStep& on_step = {});
 
  private:
+  /// KL(b || a) of the tokens that are predicted from these hidden states, [N, d_model] of either model.
+  void add_divergences(const torch::Tensor& hidden_a, const torch::Tensor& hidden_b,
+                       std::vector<double>& divergences) const;
+
   TaskModel& a_;
   TaskModel& b_;
 };

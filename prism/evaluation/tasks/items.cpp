@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <utility>
 
 #include "prism/core/error.h"
 #include "prism/core/files.h"
+#include "prism/core/random.h"
 #include "prism/core/text/counted.h"
 #include "prism/core/text/names.h"
 #include "prism/core/text/printable.h"
 #include "prism/data/lines.h"
+#include "prism/data/text_files.h"
 #include "prism/evaluation/tasks/data_files.h"
 #include "prism/evaluation/tasks/row_values.h"
 #include "prism/template/library/text_pieces.h"
@@ -18,10 +21,12 @@ namespace prism {
 namespace {
 
 std::filesystem::path find_file(const Task& task, const std::string& data) {
-  if (data == "-" || (is_there(data) && !std::filesystem::is_directory(data))) return data;
+  if (data == "-" || (is_there(data) && (task.reads_texts || !std::filesystem::is_directory(data)))) return data;
   PRISM_CHECK(!task.files.empty(), kEvaluation,
-              "expected a file of your own for the task {}; found {}; name a .jsonl file with --data.", task.name,
-              is_there(data) ? "the folder " + plain_line(data) : "nothing at " + plain_line(data));
+              "expected a {} of your own for the task {}; found {}; name {} with --data.",
+              task.reads_texts ? "folder" : "file", task.name,
+              is_there(data) ? "the folder " + plain_line(data) : "nothing at " + plain_line(data),
+              task.reads_texts ? "one with texts" : "a .jsonl file");
   for (const auto& file : task.files)
     if (const auto found = find_packed(std::filesystem::path(data) / file)) return *found;
   throw InputError(kEvaluation,
@@ -43,12 +48,30 @@ void add_labels(const Task& task, const std::filesystem::path& file, std::vector
   for (size_t i = 0; i < rows.size(); ++i) rows[i]["label"] = labels[i];
 }
 
-/// The first `limit` items of a file.
+/// A whole book in the row would make files of answers as large as the books.
+void describe_text(Json& row) {
+  const auto text = row["page"].get<std::string>();
+  row.erase("page");
+  row["bytes"] = text.size();
+  row["fingerprint"] = fmt::format("{:016x}", hash_bytes(std::as_bytes(std::span(text))));
+}
+
+/// The first `limit` items of a file, or of a folder of texts.
 std::vector<TaskItem> items_of(const Task& task, const std::filesystem::path& file, int64_t limit) {
   std::vector<Json> rows;
   std::vector<std::string> places;
   const auto is_full = [&] { return limit > 0 && std::ssize(rows) >= limit; };
-  if (task.kind == TaskKind::rolling && !file.string().ends_with(".jsonl")) {
+  if (task.reads_texts) {
+    TextOptions options;
+    options.has_flags = false;
+    for (const auto& text : list_text_files({file.string()}, options)) {
+      if (is_full()) break;
+      if (text.rows) continue;
+      rows.push_back(
+          {{"page", text_of_file(text.path)}, {"file", std::filesystem::path(text.path).filename().string()}});
+      places.push_back(plain_line(text.path));
+    }
+  } else if (task.kind == TaskKind::rolling && !file.string().ends_with(".jsonl")) {
     for (auto& page : wikitext_pages(text_of_file(file))) {
       if (is_full()) break;
       rows.push_back({{"page", std::move(page)}});
@@ -73,6 +96,7 @@ std::vector<TaskItem> items_of(const Task& task, const std::filesystem::path& fi
     } catch (const InputError& error) {
       throw InputError(kEvaluation, fmt::format("{}: {}", places[i], error.sentence()));
     }
+    if (task.reads_texts) describe_text(items.back().row);
   }
   return items;
 }

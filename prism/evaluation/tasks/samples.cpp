@@ -38,6 +38,7 @@ Answer answer_from(const Task& task, const Json& response) {
 
 std::string target_of(const Task& task, const TaskItem& item) {
   if (task.kind == TaskKind::generation) return to_text(Json(item.targets));
+  if (task.reads_texts) return "";
   return task.kind == TaskKind::choice ? std::to_string(item.gold) : item.queries.at(0).continuation;
 }
 
@@ -47,7 +48,9 @@ Json sample_row(const Task& task, size_t index, const TaskItem& item, const Item
   for (size_t i = 0; i < item.queries.size(); ++i) {
     const auto& query = item.queries[i];
     auto& arguments = row["arguments"][fmt::format("gen_args_{}", i)];
-    if (task.kind == TaskKind::rolling) {
+    if (task.reads_texts) {
+      arguments = Json::object();  // the text is in its file
+    } else if (task.kind == TaskKind::rolling) {
       arguments = {{"arg_0", query.continuation}};
     } else if (task.kind == TaskKind::generation) {
       arguments = {{"arg_0", query.context}, {"arg_1", {{"until", item.stops}, {"do_sample", false}}}};

@@ -92,6 +92,14 @@ TaskItem wikitext(const Json& row) {
   return item;
 }
 
+TaskItem book(const Json& row) {
+  const auto text = text_of(row, "page");
+  TaskItem item{.row = row, .queries = {{"", text}}};
+  item.words = words_between_blanks(text);
+  item.bytes = std::ssize(text);
+  return item;
+}
+
 /// A user's questions: query, choices, gold; the context is taken as it is written.
 TaskItem multiple_choice(const Json& row) {
   const auto query = text_of(row, "query");
@@ -202,6 +210,7 @@ std::vector<Task> make_tasks() {
       {"boolq", "", choice, {"boolq/dev.jsonl", "boolq/val.jsonl"}, {"acc"}, boolq, 1.0 / 2},
       {"lambada_openai", "", completion, {"lambada/lambada_test.jsonl"}, {"perplexity", "acc"}, lambada, 0},
       {"wikitext", "", rolling, {"wikitext-2/wiki.test.raw"}, perplexities, wikitext, 0},
+      {.name = "books", .group = "", .kind = rolling, .figures = perplexities, .item = book, .reads_texts = true},
       {"multiple_choice", "", choice, {}, by_length, multiple_choice, 0},
       {"generate", "", generation, {}, {"exact_match", "contains"}, generate_item, 0},
   };

@@ -48,9 +48,10 @@ struct Task {
   std::vector<std::string> figures = {};  ///< names, in the order in which they are shown
   /// @throws InputError for a row without what it needs. Empty for tasks whose items are made (evaluation/ruler).
   std::function<TaskItem(const Json& row)> item = {};
-  double chance = 0;        ///< the accuracy of guessing; 0: not stated
-  std::string labels = {};  ///< a file beside the rows, with a label for each; "": rows have theirs
-  int64_t parts = 1;        ///< tasks of its group
+  double chance = 0;         ///< the accuracy of guessing; 0: not stated
+  std::string labels = {};   ///< a file beside the rows, with a label for each; "": rows have theirs
+  int64_t parts = 1;         ///< tasks of its group
+  bool reads_texts = false;  ///< each text file of the data folder is an item
 };
 
 /// All tasks by name, those of a group after each other.

@@ -209,6 +209,24 @@ TEST(ReadItems, NamesTheLineOfAWrongRow) {
                  "expected a file of your own for the task generate");
 }
 
+TEST(ReadItems, TakesEachTextOfAFolderAsABook) {
+  const TaskFiles files;
+  files.write("books/a.txt", "One  two\nthree.");
+  files.write("books/b.txt", "Four");
+  files.write("books/c.jsonl", "{}\n");
+  const auto task = task_of("books");
+  const auto items = read_items(task, files.path("books"), {});
+  ASSERT_EQ(items.size(), 2u);
+  EXPECT_EQ(items[0].queries[0].continuation, "One  two\nthree.");
+  EXPECT_EQ(items[0].words, 3);
+  EXPECT_EQ(items[0].bytes, 15);
+  EXPECT_EQ(items[0].row["file"], "a.txt");
+  EXPECT_FALSE(items[0].row.contains("page"));
+  EXPECT_NE(items[0].row["fingerprint"], items[1].row["fingerprint"]);
+  EXPECT_EQ(read_items(task, files.path("books/b.txt"), {}).size(), 1u);
+  EXPECT_REFUSED(read_items(task, files.path("nowhere"), {}), "expected a folder of your own for the task books");
+}
+
 TEST(ReadItems, DividesWikitextAtItsHeadings) {
   const auto pages = wikitext_pages(" \n = One = \n \n text \n = = Part = = \n more \n \n = Two = \n text = x = \n");
   ASSERT_EQ(pages.size(), 2u);
