@@ -30,6 +30,8 @@ Tasks:
   piqa, hellaswag, arc_easy, arc_challenge, winogrande, boolq, blimp (67 parts), lambada_openai, wikitext
                    the tasks of this name of EleutherAI's lm-evaluation-harness, with its prompts, figures and errors.
                    --data names a folder with their files, e.g. piqa/valid.jsonl; several tasks may be given.
+  wikitext_halves  the same file as wikitext in windows of 512 tokens, of which the second half counts, as llama.cpp's
+                   llama-perplexity measures it: perplexity per token.
   books            whole texts: each text file in the folder --data, in windows of the model's context, as PG19 is scored.
   multiple_choice  questions of your own: --data names a JSONL file with rows of query, choices (a list) and gold (the
                    number of the right choice, from 0).

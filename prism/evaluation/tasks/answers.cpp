@@ -39,12 +39,14 @@ ItemRequests encode_items(const Task& task, std::span<const TaskItem> items, con
     auto& answers = made.answers.emplace_back();
     for (size_t q = 0; q < items[i].queries.size(); ++q) {
       const auto& query = items[i].queries[q];
-      auto encoded = task.kind == TaskKind::rolling ? encode_rolling(model.tokenizer(), query.continuation, context)
-                                                    : encode_query(model.tokenizer(), query, context);
+      auto encoded = task.kind == TaskKind::rolling  ? encode_rolling(model.tokenizer(), query.continuation, context)
+                     : task.kind == TaskKind::halves ? encode_halves(model.tokenizer(), query.continuation)
+                                                     : encode_query(model.tokenizer(), query, context);
       answers.answers.push_back({.is_greedy = true, .text = {}});
       answers.cut += encoded.cut > 0;
       for (auto& each : encoded.requests) {
         each.budget_tokens = each.scored_from;
+        answers.tokens += each.predictions();
         made.requests.push_back(std::move(each));
         made.places.push_back({i, q});
       }

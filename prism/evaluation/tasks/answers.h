@@ -32,6 +32,7 @@ struct Answer {
 struct ItemAnswers {
   std::vector<Answer> answers;  ///< to the queries of the item
   int64_t cut = 0;              ///< queries whose beginning the context had no room for
+  int64_t tokens = 0;           ///< that were scored
   /// Key blocks that a selector kept and could have kept, for all items that were computed together; their first item
   /// has them.
   int64_t kept_blocks = 0, visible_blocks = 0;

@@ -72,4 +72,19 @@ EncodedQuery encode_rolling(const Tokenizer& tokenizer, std::string_view text, i
   return encoded;
 }
 
+EncodedQuery encode_halves(const Tokenizer& tokenizer, std::string_view text) {
+  auto tokens = tokenizer.encode(text, SpecialTokens::as_text);
+  const auto& special = tokenizer.special_ids();
+  const bool opens = special.opens_prompts && special.opening;
+  if (opens) tokens.insert(tokens.begin(), *special.opening);
+  PRISM_CHECK(std::ssize(tokens) >= kHalvesWindow, kEvaluation,
+              "expected a text of at least {} tokens; found {}; name a longer one.", kHalvesWindow, tokens.size());
+  EncodedQuery encoded;
+  for (auto first = tokens.begin(); tokens.end() - first >= kHalvesWindow; first += kHalvesWindow) {
+    if (opens) *first = *special.opening;
+    encoded.requests.push_back({.tokens = {first, first + kHalvesWindow}, .scored_from = kHalvesWindow / 2 + 1});
+  }
+  return encoded;
+}
+
 }  // namespace prism

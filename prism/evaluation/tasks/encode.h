@@ -30,4 +30,13 @@ EncodedQuery encode_query(const Tokenizer& tokenizer, const TaskQuery& query, in
 /// window begins early enough to be whole.
 EncodedQuery encode_rolling(const Tokenizer& tokenizer, std::string_view text, int64_t context);
 
+/// Tokens of a window of encode_halves().
+constexpr int64_t kHalvesWindow = 512;
+
+/// A whole text in windows of 512 tokens, of which the second half is predicted, without its first token; a rest is
+/// left out. If the tokenizer's files open texts with a token, it takes the place of each window's first one. Special
+/// tokens that are spelled in the text stay text. Source: llama-perplexity of llama.cpp, with its defaults.
+/// @throws InputError for a text of fewer than 512 tokens.
+EncodedQuery encode_halves(const Tokenizer& tokenizer, std::string_view text);
+
 }  // namespace prism

@@ -73,19 +73,22 @@ double log_likelihood(const TaskItem&, const ItemAnswers& answers) {
 struct FigureKind {
   double (*score)(const TaskItem&, const ItemAnswers&);
   /// Units of an item by whose sum the sum of scores is divided.
-  double (*units)(const TaskItem&);
+  double (*units)(const TaskItem&, const ItemAnswers&);
   double (*value)(double mean);  ///< of the sum of scores per unit; null: that itself
   bool has_error = true;
 };
 
-double one(const TaskItem&) {
+double one(const TaskItem&, const ItemAnswers&) {
   return 1;
 }
-double words(const TaskItem& item) {
+double words(const TaskItem& item, const ItemAnswers&) {
   return static_cast<double>(item.words);
 }
-double bytes(const TaskItem& item) {
+double bytes(const TaskItem& item, const ItemAnswers&) {
   return static_cast<double>(item.bytes);
+}
+double tokens(const TaskItem&, const ItemAnswers& answers) {
+  return static_cast<double>(answers.tokens);
 }
 double exp_of_minus(double mean) {
   return std::exp(-mean);
@@ -103,6 +106,7 @@ const FigureKind& find_figure(const std::string& name) {
       {"contains", {contained_share, one, nullptr}},
       {"contains_any", {contains_any, one, nullptr}},
       {"perplexity", {log_likelihood, one, exp_of_minus}},
+      {"token_perplexity", {log_likelihood, tokens, exp_of_minus, false}},
       {"word_perplexity", {log_likelihood, words, exp_of_minus, false}},
       {"byte_perplexity", {log_likelihood, bytes, exp_of_minus, false}},
       {"bits_per_byte", {log_likelihood, bytes, bits_of, false}},
@@ -121,7 +125,7 @@ Scores scores_of(const FigureKind& kind, std::span<const TaskItem> items, std::s
   Scores found;
   for (size_t i = 0; i < items.size(); ++i) {
     found.scores.push_back(kind.score(items[i], answers[i]));
-    found.units.push_back(kind.units(items[i]));
+    found.units.push_back(kind.units(items[i], answers[i]));
   }
   return found;
 }

@@ -33,7 +33,7 @@ std::vector<double> item_scores(const Task& task, const TaskItem& item, const It
 /// The figures of a task over its items, in its order: the mean of accuracies, with n items and the sum L of l:
 ///
 ///   perplexity = exp(-L / n),  word_perplexity = exp(-L / words),  byte_perplexity = exp(-L / bytes),
-///   bits_per_byte = -L / (bytes log 2)
+///   bits_per_byte = -L / (bytes log 2),  token_perplexity = exp(-L / tokens that were scored)
 ///
 /// Standard errors are deviation / sqrt(n) for means, and those of a bootstrap for `perplexity`. Source:
 /// lm-evaluation-harness, which draws 100,000 samples with other random numbers; these are 10,000.

@@ -96,7 +96,7 @@ std::vector<TaskItem> items_of(const Task& task, const std::filesystem::path& fi
     } catch (const InputError& error) {
       throw InputError(kEvaluation, fmt::format("{}: {}", places[i], error.sentence()));
     }
-    if (task.reads_texts) describe_text(items.back().row);
+    if (task.reads_texts || task.kind == TaskKind::halves) describe_text(items.back().row);
   }
   return items;
 }

@@ -20,9 +20,13 @@ std::string python_number(double value) {
   return fmt::format("{}", value);
 }
 
+bool is_whole_text(const Task& task) {
+  return task.kind == TaskKind::rolling || task.kind == TaskKind::halves;
+}
+
 Json response_of(const Task& task, const Answer& answer) {
   if (task.kind == TaskKind::generation) return Json::array({answer.text});
-  if (task.kind == TaskKind::rolling) return Json::array({python_number(answer.log_likelihood)});
+  if (is_whole_text(task)) return Json::array({python_number(answer.log_likelihood)});
   return Json::array({python_number(answer.log_likelihood), answer.is_greedy ? "True" : "False"});
 }
 
@@ -32,13 +36,13 @@ Answer answer_from(const Task& task, const Json& response) {
   const auto number = response.at(0).get<std::string>();
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), answer.log_likelihood);
   if (error != std::errc() || end != number.data() + number.size()) throw std::invalid_argument("not a number");
-  if (task.kind != TaskKind::rolling) answer.is_greedy = response.at(1).get<std::string>() == "True";
+  if (!is_whole_text(task)) answer.is_greedy = response.at(1).get<std::string>() == "True";
   return answer;
 }
 
 std::string target_of(const Task& task, const TaskItem& item) {
   if (task.kind == TaskKind::generation) return to_text(Json(item.targets));
-  if (task.reads_texts) return "";
+  if (task.reads_texts || task.kind == TaskKind::halves) return "";
   return task.kind == TaskKind::choice ? std::to_string(item.gold) : item.queries.at(0).continuation;
 }
 
@@ -48,9 +52,9 @@ Json sample_row(const Task& task, size_t index, const TaskItem& item, const Item
   for (size_t i = 0; i < item.queries.size(); ++i) {
     const auto& query = item.queries[i];
     auto& arguments = row["arguments"][fmt::format("gen_args_{}", i)];
-    if (task.reads_texts) {
+    if (task.reads_texts || task.kind == TaskKind::halves) {
       arguments = Json::object();  // the text is in its file
-    } else if (task.kind == TaskKind::rolling) {
+    } else if (is_whole_text(task)) {
       arguments = {{"arg_0", query.continuation}};
     } else if (task.kind == TaskKind::generation) {
       arguments = {{"arg_0", query.context}, {"arg_1", {{"until", item.stops}, {"do_sample", false}}}};
@@ -65,6 +69,7 @@ Json sample_row(const Task& task, size_t index, const TaskItem& item, const Item
   row["filter"] = "none";
   row["metrics"] = task.figures;
   row["cut"] = answers.cut;
+  row["tokens"] = answers.tokens;
   if (answers.visible_blocks > 0)
     row["prefill"] = {{"kept_blocks", answers.kept_blocks}, {"visible_blocks", answers.visible_blocks}};
   const auto scores = item_scores(task, item, answers);
@@ -73,7 +78,7 @@ Json sample_row(const Task& task, size_t index, const TaskItem& item, const Item
 }
 
 ItemAnswers answers_from(const Task& task, const Json& row) {
-  ItemAnswers answers{.answers = {}, .cut = row.at("cut").get<int64_t>()};
+  ItemAnswers answers{.answers = {}, .cut = row.at("cut").get<int64_t>(), .tokens = row.at("tokens").get<int64_t>()};
   for (const auto& each : row.at("resps")) answers.answers.push_back(answer_from(task, each.at(0)));
   if (const auto blocks = row.find("prefill"); blocks != row.end()) {
     answers.kept_blocks = blocks->at("kept_blocks").get<int64_t>();

@@ -18,6 +18,7 @@ enum class TaskKind {
   choice,      ///< the log-likelihoods of several continuations, of which the likeliest is the answer
   completion,  ///< the log-likelihood of one continuation, and whether the model would have written it
   rolling,     ///< the log-likelihood of a whole text
+  halves,      ///< the same of the second half of each of its windows, as llama.cpp's perplexity
   generation,  ///< text until a stop string
 };
 

@@ -153,6 +153,18 @@ TEST(EncodeQuery, ReadsWholeTextsInTheHarnesssWindows) {
   }
 }
 
+TEST(EncodeQuery, PredictsTheSecondHalvesOfWindows) {
+  const auto tokenizer = tiny_tokenizer();
+  std::string text(1100, 'a');
+  text.replace(512, 13, "<|endoftext|>");
+  const auto found = encode_halves(tokenizer, text);
+  ASSERT_EQ(found.requests.size(), 2u) << "a rest of 76 is left out";
+  EXPECT_EQ(found.requests[1].tokens.size(), 512u);
+  EXPECT_EQ(found.requests[1].tokens[0], '<') << "special tokens stay text";
+  EXPECT_EQ(count_predictions(found.requests), 2 * 255);
+  EXPECT_REFUSED(encode_halves(tokenizer, "short"), "at least 512 tokens; found 5");
+}
+
 class TaskFiles {
  public:
   void write(const std::string& name, const std::string& text) const {
@@ -276,6 +288,8 @@ TEST(TaskFigures, EqualTheHarnesss) {
   EXPECT_NEAR(weighted[0].value, harness()["weighted"]["word_perplexity"].get<double>(), 1e-9);
   EXPECT_NEAR(weighted[2].value, harness()["weighted"]["bits"].get<double>(), 1e-9);
   EXPECT_TRUE(std::isnan(weighted[0].standard_error));
+  for (size_t i = 0; i < items.size(); ++i) given[i].tokens = words[i];
+  EXPECT_NEAR(figures_of(task_of("wikitext_halves"), items, given)[0].value, weighted[0].value, 1e-9);
   for (const auto& each : harness()["mcnemar"]) {
     const int64_t a = each["a"].get<int64_t>(), b = each["b"].get<int64_t>();
     EXPECT_NEAR(sign_test(a, a + b), each["p"].get<double>(), 1e-12);
