@@ -90,6 +90,8 @@ void add_task_options(CLI::App& app, EvalWords& words) {
   app.add_option("--data", words.data, "questions: a folder with the tasks' files, or one file")->type_name("PATH");
   add_fields(app, words.items);
   add_fields(app, words.ruler, {{"seed", "ruler_seed"}});
+  app.add_flag("--apply-chat-template", words.apply_chat_template,
+               "generate, RULER, needle_grid: ask as a user of a chat, by the model's chat template");
   app.add_option("--out", words.out, "questions: a folder for answers and figures")->type_name("FOLDER");
   app.add_option("--against-prefill", words.against_prefill,
                  "questions: compare with the same model under this attention over prompts, e.g. dense")

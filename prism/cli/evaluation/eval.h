@@ -33,6 +33,7 @@ struct EvalWords {
   std::string data, out, against_prefill;
   ItemOptions items;
   RulerOptions ruler;
+  bool apply_chat_template = false;
   // Classification.
   std::string split = "test";
   LabelOptions labels;

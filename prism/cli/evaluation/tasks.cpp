@@ -20,6 +20,7 @@
 #include "prism/core/text/names.h"
 #include "prism/core/text/printable.h"
 #include "prism/core/timer.h"
+#include "prism/data/chat/model_template.h"
 #include "prism/evaluation/ruler/ruler.h"
 #include "prism/evaluation/tasks/answers.h"
 #include "prism/evaluation/tasks/figures.h"
@@ -59,8 +60,29 @@ std::vector<Questions> read_questions(const EvalWords& words) {
   return all;
 }
 
+/// How prompts are written. @throws InputError for a chat template that the model lacks.
+PromptWriter prompt_writer(const EvalWords& words, const ModelFolder& folder) {
+  if (!words.apply_chat_template) return write_plainly;
+  return [chat = chat_template_of(*folder.tokenizer, words.model)](const std::string& question,
+                                                                   const std::string& answer) {
+    const Json messages = Json::array({{{"role", "user"}, {"content", question}}});
+    return chat.render(messages, nullptr, /*add_generation_prompt=*/true) + answer;
+  };
+}
+
+/// Writes the prompts of tasks that have files as a chat, if asked.
+void apply_chat_template(const PromptWriter& write, std::vector<Questions>& all) {
+  for (auto& [task, items] : all) {
+    PRISM_CHECK(task.kind == TaskKind::generation, "eval",
+                "expected tasks whose answers are written, with --apply-chat-template; found {}; leave one out.",
+                task.name);
+    for (auto& item : items) item.queries.at(0).context = write(item.queries.at(0).context, "");
+  }
+}
+
 /// Adds the tasks whose prompts are made, which depend on the model's tokenizer. Each length of RULER is a task.
-void add_made(const EvalWords& words, const ModelFolder& folder, std::vector<Questions>& all) {
+void add_made(const EvalWords& words, const ModelFolder& folder, const PromptWriter& write,
+              std::vector<Questions>& all) {
   RulerSources sources(words.data, words.ruler.words);
   auto tasks = find_tasks(words.tasks);
   std::erase_if(tasks, [](const Task& task) { return static_cast<bool>(task.item); });
@@ -74,11 +96,11 @@ void add_made(const EvalWords& words, const ModelFolder& folder, std::vector<Que
     all.push_back({std::move(task), std::move(items)});
   };
   for (const auto& task : tasks)
-    if (!is_ruler_task(task)) add(task, grid_items(*folder.tokenizer, sources, words.ruler));
+    if (!is_ruler_task(task)) add(task, grid_items(*folder.tokenizer, sources, words.ruler, write));
   for (const int64_t length : words.ruler.lengths)
     for (auto task : tasks) {
       if (!is_ruler_task(task)) continue;
-      auto items = ruler_items(task, *folder.tokenizer, sources, length, words.ruler);
+      auto items = ruler_items(task, *folder.tokenizer, sources, length, words.ruler, write);
       for (auto* name : {&task.name, &task.group}) *name += fmt::format("_{}", length);
       add(std::move(task), std::move(items));
     }
@@ -115,6 +137,7 @@ Json settings_of(const LoadedModel& loaded, const EvalWords& words) {
                    {"shots_from", words.items.shots_from},
                    {"samples", words.ruler.samples},
                    {"seed", words.ruler.seed},
+                   {"chat_template", words.apply_chat_template},
                    {"selector", loaded.prefill.options().selector},
                    {"selector_settings", loaded.prefill.options().settings},
                    {"chunk", loaded.prefill.options().chunk}};
@@ -366,7 +389,9 @@ void run_tasks(EvalWords& words) {
   auto all = read_questions(words);
   check_is_language_model(words.model);
   const ModelFolder folder = load_model_with_tokenizer(words.model, words.compute, "eval");
-  add_made(words, folder, all);
+  const auto write = prompt_writer(words, folder);
+  if (words.apply_chat_template) apply_chat_template(write, all);
+  add_made(words, folder, write, all);
   check_prefill(folder.decoder->config(), words.prefill.options);
   const auto load = [&](const std::string& name, const ModelFolder& model, const PrefillOptions& options) {
     check_prefill(model.decoder->config(), options);

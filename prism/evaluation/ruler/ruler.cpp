@@ -60,8 +60,10 @@ const RulerRow& row_of(const Task& task) {
 /// The prompts of one task: one sample after another.
 class RulerMaker {
  public:
-  RulerMaker(const RulerRow& row, const Tokenizer& tokenizer, RulerSources& sources, int64_t length, int64_t seed)
+  RulerMaker(const RulerRow& row, const Tokenizer& tokenizer, RulerSources& sources, int64_t length, int64_t seed,
+             const PromptWriter& write)
       : row_(row),
+        write_(write),
         setting_{sources, [&](std::string_view text) { return std::ssize(tokenizer.encode(text)); }, length,
                  row.new_tokens, 0},
         seed_(seed) {}
@@ -95,7 +97,7 @@ class RulerMaker {
     return row_.make(setting_, random, units);
   }
   int64_t tokens(const RulerPrompt& made) const {
-    return setting_.count_tokens(made.text + made.prefix) + row_.new_tokens;
+    return setting_.count_tokens(write_(made.text, made.prefix)) + row_.new_tokens;
   }
   bool fits(int64_t units) const { return tokens(prompt(units)) <= setting_.length; }
   /// Distinct words run out; other haystacks repeat.
@@ -105,6 +107,7 @@ class RulerMaker {
   bool has(int64_t units) const { return units <= most(); }
 
   const RulerRow& row_;
+  const PromptWriter& write_;
   RulerSetting setting_;
   int64_t seed_;
 };
@@ -114,16 +117,20 @@ void check_samples(const RulerOptions& options) {
               options.samples);
 }
 
-TaskItem item_of(const RulerPrompt& made, const RulerRow& row, Json described) {
+TaskItem item_of(const RulerPrompt& made, const RulerRow& row, const PromptWriter& write, Json described) {
   TaskItem item;
   item.row = std::move(described);
-  item.queries = {{made.text + made.prefix, ""}};
+  item.queries = {{write(made.text, made.prefix), ""}};
   item.targets = made.targets;
   item.new_tokens = row.new_tokens;
   return item;
 }
 
 }  // namespace
+
+std::string write_plainly(const std::string& question, const std::string& answer) {
+  return question + answer;
+}
 
 std::vector<Task> made_tasks() {
   std::vector<Task> tasks = {{.name = kGrid, .group = "", .kind = TaskKind::generation, .figures = {"contains"}}};
@@ -140,20 +147,21 @@ bool is_ruler_task(const Task& task) {
 }
 
 std::vector<TaskItem> ruler_items(const Task& task, const Tokenizer& tokenizer, RulerSources& sources, int64_t length,
-                                  const RulerOptions& options) {
+                                  const RulerOptions& options, const PromptWriter& write) {
   check_samples(options);
   const auto& row = row_of(task);
-  RulerMaker maker(row, tokenizer, sources, length, options.seed);
+  RulerMaker maker(row, tokenizer, sources, length, options.seed, write);
   std::vector<TaskItem> items;
   int64_t units = row.least_units;
   for (int64_t sample = 0; sample < options.samples; ++sample) {
     const auto made = maker.make(sample, units);
-    items.push_back(item_of(made, row, {{"sample", sample}, {"length", length}, {"units", units}}));
+    items.push_back(item_of(made, row, write, {{"sample", sample}, {"length", length}, {"units", units}}));
   }
   return items;
 }
 
-std::vector<TaskItem> grid_items(const Tokenizer& tokenizer, RulerSources& sources, const RulerOptions& options) {
+std::vector<TaskItem> grid_items(const Tokenizer& tokenizer, RulerSources& sources, const RulerOptions& options,
+                                 const PromptWriter& write) {
   check_samples(options);
   std::vector<TaskItem> items;
   for (const int64_t length : options.lengths) {
@@ -164,11 +172,11 @@ std::vector<TaskItem> grid_items(const Tokenizer& tokenizer, RulerSources& sourc
       const RulerRow row{kGrid, 128, 1, false, [depth](const RulerSetting& setting, Random& random, int64_t words) {
                            return needle_at(depth, setting, random, words);
                          }};
-      RulerMaker maker(row, tokenizer, sources, length, options.seed);
+      RulerMaker maker(row, tokenizer, sources, length, options.seed, write);
       for (int64_t sample = 0; sample < options.samples; ++sample) {
         const auto made = maker.make(sample, units);
         items.push_back(
-            item_of(made, row, {{"sample", sample}, {"length", length}, {"depth", depth}, {"units", units}}));
+            item_of(made, row, write, {{"sample", sample}, {"length", length}, {"depth", depth}, {"units", units}}));
       }
     }
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -36,13 +37,19 @@ std::vector<Task> made_tasks();
 /// Returns true for a task of RULER.
 bool is_ruler_task(const Task& task);
 
+/// Writes a prompt from a question and the beginning of its answer, e.g. by a chat template.
+using PromptWriter = std::function<std::string(const std::string& question, const std::string& answer)>;
+/// The answer right after the question.
+std::string write_plainly(const std::string& question, const std::string& answer);
+
 /// Prompts of one task and length. Each is the longest that fits: with one more unit of its haystack, prompt and answer
 /// would have more than `length` tokens. What prompt n hides is a function of (seed, task, n)
 /// alone.
 /// @throws InputError for sources that are missing, a length that is too short for the task, and fewer than one sample.
 std::vector<TaskItem> ruler_items(const Task& task, const Tokenizer& tokenizer, RulerSources& sources, int64_t length,
-                                  const RulerOptions& options);
+                                  const RulerOptions& options, const PromptWriter& write = write_plainly);
 /// The prompts of needle_grid: lengths by depths by samples. @throws InputError also for depths outside 0 to 100.
-std::vector<TaskItem> grid_items(const Tokenizer& tokenizer, RulerSources& sources, const RulerOptions& options);
+std::vector<TaskItem> grid_items(const Tokenizer& tokenizer, RulerSources& sources, const RulerOptions& options,
+                                 const PromptWriter& write = write_plainly);
 
 }  // namespace prism

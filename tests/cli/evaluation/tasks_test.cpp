@@ -134,6 +134,7 @@ TEST(EvalTasks, RefuseWrongInputWithASentence) {
   expect_sentence(ask({"piqa"}, data, {"--against", trained(), "--out", "both"}), 2, {"expected --out for one model"});
   expect_sentence(ask({"piqa"}, data, {"--against", trained(), "--against-prefill", "dense"}), 2, {"found both"});
   expect_sentence(ask({"piqa"}, data, {"--against-prefill", "spectrl"}), 2, {"spectral"});
+  expect_sentence(ask({"generate"}, data + "/prompts.jsonl", {"--apply-chat-template"}), 2, {"chat template"});
   expect_sentence(ask({"ruler_vt"}, data, {"--lengths", "16"}), 2, {"expected a length that holds the smallest"});
   expect_sentence(ask({"ruler_vt"}, data, {"--lengths", "1M"}), 2, {"expected lengths up to", "found 1000000"});
   expect_sentence(ask({"ruler_vt"}, data, {"--lengths", "long"}), 2, {"--lengths", "long"});

@@ -162,6 +162,19 @@ TEST(NeedleGrid, PutsANeedleAtEveryDepthOfEveryLength) {
                  "expected depths from 0 to 100 percent; found 101");
 }
 
+TEST(RulerPrompts, AreWrittenAsAsked) {
+  const Sources files;
+  auto sources = files.open();
+  const auto chat = [](const std::string& question, const std::string& answer) {
+    return "<user>" + question + "</user><model>" + answer;
+  };
+  const auto item = ruler_items(task_of("ruler_vt"), tokenizer(), sources, 6000, {.samples = 1}, chat)[0];
+  const auto& prompt = item.queries[0].context;
+  EXPECT_TRUE(prompt.starts_with("<user>Memorize"));
+  EXPECT_CONTAINS(prompt, "</user><model> Answer: According to");
+  EXPECT_LE(std::ssize(tokenizer().encode(prompt)) + item.new_tokens, 6000) << "the template counts";
+}
+
 TEST(RulerPrompts, AskForOneThingInTheSingular) {
   const Sources files;
   auto sources = files.open();
