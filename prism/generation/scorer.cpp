@@ -15,7 +15,7 @@ namespace {
 /// Fewer tokens in common are computed again: a sequence of their own would cost more.
 constexpr int64_t kLeastShared = 8;
 /// Positions of the sequences that are computed together.
-constexpr int64_t kMostPositions = 32768;
+constexpr int64_t kMostPositions = 16384;
 
 /// A sequence to compute: a request, or what several requests have in common, which is kept until all have begun.
 struct Job {

@@ -212,7 +212,7 @@ int run_eval(const Arguments& arguments) {
   const bool asks = std::ranges::none_of(words.tasks, reads_texts);
   PRISM_CHECK(asks || words.tasks.size() == 1, "eval", "expected {} without other tasks; found {}; give one at a time.",
               *std::ranges::find_if(words.tasks, reads_texts), join_names(words.tasks));
-  if (asks) find_tasks(words.tasks);
+  if (asks) find_tasks(words.tasks, names_of(of_texts));  // reports unknown names
   check_options(groups, asks ? kQuestions : words.tasks.front());
   PRISM_CHECK(asks || !words.files.empty(), "eval", "expected files to read; found none; name them after the model.");
   start_compute(words.compute.threads, words.compute.device);

@@ -251,7 +251,7 @@ std::vector<std::string> task_names() {
   return names;
 }
 
-std::vector<Task> find_tasks(const std::vector<std::string>& names) {
+std::vector<Task> find_tasks(const std::vector<std::string>& names, const std::vector<std::string>& others) {
   std::vector<Task> found;
   for (const auto& name : names) {
     bool is_known = false;
@@ -261,10 +261,10 @@ std::vector<Task> find_tasks(const std::vector<std::string>& names) {
       if (std::ranges::find(found, task.name, &Task::name) == found.end()) found.push_back(task);
     }
     if (is_known) continue;
-    const auto known = task_names();
+    auto known = task_names(), shown = others;  // those that are shown are without the parts of groups
+    known.insert(known.end(), others.begin(), others.end());
     const auto near = nearest_name(name, known);
-    std::vector<std::string> shown;  // without the parts of groups
-    for (const auto& each : known)
+    for (const auto& each : task_names())
       if (std::ranges::none_of(all_tasks(), [&](const Task& task) { return task.name == each && !task.group.empty(); }))
         shown.push_back(each);
     throw InputError(kEvaluation, fmt::format("expected a task that is one of {}, or a part of one; found \"{}\"; {}",

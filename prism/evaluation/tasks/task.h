@@ -60,8 +60,9 @@ const std::vector<Task>& all_tasks();
 /// Names of all tasks and groups.
 std::vector<std::string> task_names();
 /// The tasks of these names and groups, each once, in the order of the names.
+/// @param others  names that are known elsewhere, for the message.
 /// @throws InputError for an unknown name, with the nearest known one.
-std::vector<Task> find_tasks(const std::vector<std::string>& names);
+std::vector<Task> find_tasks(const std::vector<std::string>& names, const std::vector<std::string>& others = {});
 
 /// The text of an item with its right answer, as it stands before later questions.
 std::string shot_text(const TaskItem& item);
