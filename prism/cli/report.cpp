@@ -265,7 +265,7 @@ int run_report(const Arguments& arguments) {
   check_words(app, words);
   words.options.prefill = read_prefill_records({words.prefill.begin(), words.prefill.end()});
   words.options.analysis = read_analysis_records({words.analysis.begin(), words.analysis.end()});
-  words.options.evaluation = read_evaluations({words.evaluation.begin(), words.evaluation.end()});
+  words.options.evaluation = read_evaluations(distinct_folders(words.evaluation));
   words.watch ? watch_runs(words) : write_report(words);
   return 0;
 }

@@ -84,6 +84,11 @@ Interval t_interval(const Statistic& values, double confidence) {
   return {values.mean - half, values.mean + half};
 }
 
+Interval t_interval(double figure, double standard_error, int64_t count, double confidence) {
+  const double deviation = standard_error * std::sqrt(static_cast<double>(count));
+  return t_interval({.mean = figure, .deviation = deviation, .count = count}, confidence);
+}
+
 double sign_test(int64_t successes, int64_t trials) {
   const int64_t smaller = std::min(successes, trials - successes);
   const auto log_factorial = [](int64_t n) { return std::lgamma(static_cast<double>(n) + 1); };

@@ -60,6 +60,8 @@ struct Interval {
 /// From minus to plus infinity for fewer than two values. Source: Student 1908.
 /// @param confidence  inside (0, 1).
 Interval t_interval(const Statistic& values, double confidence);
+/// The same for a figure with this standard error, estimated from `count` independent values.
+Interval t_interval(double figure, double standard_error, int64_t count, double confidence);
 
 /// The two-sided p-value of `successes` of `trials` under a fair coin: twice the smaller tail, at most 1. With the
 /// pairs in which one of two alone is right, this is McNemar's exact test.

@@ -28,10 +28,7 @@ PairedLoss paired_loss(const std::vector<DocumentScore>& a, const std::vector<Do
   }
   const auto count = static_cast<double>(result.documents);
   if (result.documents > 1) result.standard_error = std::sqrt(count / (count - 1) * squares) / tokens;
-  // t_interval() divides a deviation by the root of the count.
-  result.interval = t_interval(
-      {.mean = result.difference, .deviation = result.standard_error * std::sqrt(count), .count = result.documents},
-      0.95);
+  result.interval = t_interval(result.difference, result.standard_error, result.documents, 0.95);
   return result;
 }
 

@@ -116,7 +116,7 @@ class Engine {
     bool has_ended = false;
     SequenceCounts counts;
   };
-  /// The first tokens of a prompt that need not be computed behind what a sequence holds.
+  /// The first tokens of a prompt that a sequence already holds, and that need not be computed again.
   int64_t reusable(int64_t sequence, const EngineRequest& request) const;
   /// Gives a sequence its place in the cache. @param running  sequences that have one. @return  false if none is left.
   bool begin(Sequence& sequence, int64_t& running);

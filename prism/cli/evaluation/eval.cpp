@@ -10,6 +10,7 @@
 
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"
+#include "prism/cli/evaluation/questions.h"
 #include "prism/cli/options/field_options.h"
 #include "prism/core/error.h"
 #include "prism/core/stop.h"
@@ -61,9 +62,10 @@ also states two means for each layer: s, the share of heads that the model asked
 
 Questions: the choice with the largest log-likelihood is the answer (acc); acc_norm and acc_bytes divide by the length
 of the choice. Errors are standard errors. --shots K puts K solved items before each question. --out writes the answer
-to each item and the figures, in the harness's layout; an evaluation that was interrupted goes on where it stopped.
+to each item and the figures, in the harness's layout; the same command resumes an interrupted evaluation.
 --against, or --against-prefill for one model under two kinds of attention, adds the differences with their errors,
-McNemar's exact test, and the divergence KL(second || first) of each scored token.
+sign test (for right and wrong answers, McNemar's exact test), and the divergence KL(second || first) of each scored
+token.
 
 --against evaluates a second model on the same texts and prints the difference with its standard error; the task
 divergence takes it as the reference instead. Perplexity: both models need the same tokenizer, and the error is over
@@ -86,16 +88,23 @@ void add_prefill_options(CLI::App& app, EvalWords& words) {
   add_prefill_flags(app, words.prefill);
 }
 
+void add_made_options(CLI::App& app, EvalWords& words) {
+  add_fields(app, words.ruler, {{"seed", "ruler_seed"}});
+}
+
 void add_task_options(CLI::App& app, EvalWords& words) {
   app.add_option("--data", words.data, "questions: a folder with the tasks' files, or one file")->type_name("PATH");
   add_fields(app, words.items);
-  add_fields(app, words.ruler, {{"seed", "ruler_seed"}});
   app.add_flag("--apply-chat-template", words.apply_chat_template,
                "generate, RULER, needle_grid: ask as a user of a chat, by the model's chat template");
   app.add_option("--out", words.out, "questions: a folder for answers and figures")->type_name("FOLDER");
   app.add_option("--against-prefill", words.against_prefill,
                  "questions: compare with the same model under this attention over prompts, e.g. dense")
       ->type_name("NAME");
+  app.add_option("--against-prefill-set", words.against_sets,
+                 "NAME=VALUE: change a setting of that selector; may be repeated")
+      ->type_name("TEXT ...")
+      ->allow_extra_args(false);
 }
 
 void add_text_options(CLI::App& app, EvalWords& words) {
@@ -115,8 +124,8 @@ void add_classification_options(CLI::App& app, EvalWords& words) {
   add_fields(app, words.labels);
 }
 
-/// How messages call the tasks of evaluation/tasks.
-constexpr const char* kQuestions = "piqa, or another one of questions";
+/// How messages call the tasks of evaluation/tasks and those of evaluation/ruler.
+constexpr const char *kQuestions = "piqa and its like", *kMade = "ruler and needle_grid";
 
 /// Options that only some tasks take.
 struct TaskOptions {
@@ -143,7 +152,7 @@ void check_options(const std::vector<TaskOptions>& groups, const std::string& na
   }
 }
 
-/// --task takes all words that follow it. Behind a task that reads texts, those that name no task are files.
+/// --task takes all words that follow it. After a task that reads texts, those that name no task are files.
 void take_files(EvalWords& words) {
   const auto known = task_names();
   const auto behind = std::stable_partition(words.tasks.begin() + 1, words.tasks.end(), [&](const std::string& word) {
@@ -151,6 +160,15 @@ void take_files(EvalWords& words) {
   });
   words.files.insert(words.files.end(), behind, words.tasks.end());
   words.tasks.erase(behind, words.tasks.end());
+}
+
+/// The same for the model: prism eval --task piqa MODEL.
+void take_model(EvalWords& words) {
+  const auto known = task_names();
+  const auto is_unknown = [&](const std::string& word) { return std::ranges::find(known, word) == known.end(); };
+  if (words.tasks.size() < 2 || std::ranges::count_if(words.tasks, is_unknown) != 1) return;
+  words.model = *std::ranges::find_if(words.tasks, is_unknown);
+  std::erase_if(words.tasks, is_unknown);
 }
 
 }  // namespace
@@ -187,19 +205,20 @@ int run_eval(const Arguments& arguments) {
                    kEvalExamples,
                "prism eval");
   EvalWords words;
-  app.add_option("MODEL", words.model, kModelHelp)->required();
+  app.add_option("MODEL", words.model, kModelHelp);
   app.add_option("FILE", words.files,
                  "text files, folders, or - for standard input; for classification, a data folder; none for questions");
   app.add_option("--against", words.against, "a second model, which MODEL is compared with")->type_name("MODEL");
-  app.add_option("--task", words.tasks, "what to measure, see above; several tasks of questions")
+  app.add_option("--task", words.tasks, "what to measure (see above); several of those that ask questions")
       ->type_name("NAME ...")
       ->capture_default_str();
   const std::vector<TaskOptions> groups = {
-      options_of({"perplexity", "divergence", kQuestions}, add_prefill_options, app, words),
+      options_of({"perplexity", "divergence", kQuestions, kMade}, add_prefill_options, app, words),
       options_of({"perplexity", "divergence"}, add_text_options, app, words),
       options_of({"divergence"}, add_divergence_options, app, words),
       options_of({"classification"}, add_classification_options, app, words),
-      options_of({kQuestions}, add_task_options, app, words)};
+      options_of({kQuestions, kMade}, add_task_options, app, words),
+      options_of({kMade}, add_made_options, app, words)};
   app.add_flag("--json", words.json,
                "print JSON instead of tables: one object per model, and one for their difference");
   add_weights_option(app, words.compute);
@@ -212,8 +231,10 @@ int run_eval(const Arguments& arguments) {
   const bool asks = std::ranges::none_of(words.tasks, reads_texts);
   PRISM_CHECK(asks || words.tasks.size() == 1, "eval", "expected {} without other tasks; found {}; give one at a time.",
               *std::ranges::find_if(words.tasks, reads_texts), join_names(words.tasks));
+  if (asks && words.model.empty()) take_model(words);
+  PRISM_CHECK(!words.model.empty(), "eval", "expected MODEL; found none; name it first, before the options.");
   if (asks) find_tasks(words.tasks, names_of(of_texts));  // reports unknown names
-  check_options(groups, asks ? kQuestions : words.tasks.front());
+  check_options(groups, !asks ? words.tasks.front() : asks_made(words) ? kMade : kQuestions);
   PRISM_CHECK(asks || !words.files.empty(), "eval", "expected files to read; found none; name them after the model.");
   start_compute(words.compute.threads, words.compute.device);
   catch_stop_signals();

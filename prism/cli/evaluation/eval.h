@@ -31,6 +31,7 @@ struct EvalWords {
   std::string cache_type = "auto";
   // Questions of the field.
   std::string data, out, against_prefill;
+  std::vector<std::string> against_sets;
   ItemOptions items;
   RulerOptions ruler;
   bool apply_chat_template = false;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,99 +11,23 @@
 
 #include "prism/checkpoint/prompt_cache.h"
 #include "prism/cli/evaluation/eval.h"
+#include "prism/cli/evaluation/questions.h"
+#include "prism/cli/evaluation/result_folder.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
-#include "prism/core/files.h"
 #include "prism/core/progress.h"
+#include "prism/core/stop.h"
 #include "prism/core/text/counted.h"
-#include "prism/core/text/names.h"
 #include "prism/core/text/printable.h"
 #include "prism/core/timer.h"
-#include "prism/data/chat/model_template.h"
-#include "prism/evaluation/ruler/ruler.h"
 #include "prism/evaluation/tasks/answers.h"
 #include "prism/evaluation/tasks/figures.h"
-#include "prism/evaluation/tasks/items.h"
 #include "prism/evaluation/tasks/samples.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/models/chunks.h"
 
 namespace prism {
 namespace {
-
-constexpr const char* kSettingsName = "settings.json";
-constexpr const char* kResultsName = "results_prism.json";
-
-/// A task with its items.
-struct Questions {
-  Task task;
-  std::vector<TaskItem> items;
-};
-
-void check_data(const EvalWords& words) {
-  PRISM_CHECK(!words.data.empty(), "eval", "expected a folder with the files of {}; found none; name it with --data.",
-              join_names(words.tasks));
-  PRISM_CHECK(words.files.empty(), "eval",
-              "expected no file after the model with --task {}; found {}; name the data with --data.",
-              words.tasks.front(), plain_line(words.files.front()));
-}
-
-/// The items of tasks that have files.
-std::vector<Questions> read_questions(const EvalWords& words) {
-  std::vector<Questions> all;
-  for (auto& task : find_tasks(words.tasks)) {
-    if (!task.item) continue;
-    auto items = read_items(task, words.data, words.items);
-    all.push_back({std::move(task), std::move(items)});
-  }
-  return all;
-}
-
-/// How prompts are written. @throws InputError for a chat template that the model lacks.
-PromptWriter prompt_writer(const EvalWords& words, const ModelFolder& folder) {
-  if (!words.apply_chat_template) return write_plainly;
-  return [chat = chat_template_of(*folder.tokenizer, words.model)](const std::string& question,
-                                                                   const std::string& answer) {
-    const Json messages = Json::array({{{"role", "user"}, {"content", question}}});
-    return chat.render(messages, nullptr, /*add_generation_prompt=*/true) + answer;
-  };
-}
-
-/// Writes the prompts of tasks that have files as a chat, if asked.
-void apply_chat_template(const PromptWriter& write, std::vector<Questions>& all) {
-  for (auto& [task, items] : all) {
-    PRISM_CHECK(task.kind == TaskKind::generation, "eval",
-                "expected tasks whose answers are written, with --apply-chat-template; found {}; leave one out.",
-                task.name);
-    for (auto& item : items) item.queries.at(0).context = write(item.queries.at(0).context, "");
-  }
-}
-
-/// Adds the tasks whose prompts are made, which depend on the model's tokenizer. Each length of RULER is a task.
-void add_made(const EvalWords& words, const ModelFolder& folder, const PromptWriter& write,
-              std::vector<Questions>& all) {
-  RulerSources sources(words.data, words.ruler.words);
-  auto tasks = find_tasks(words.tasks);
-  std::erase_if(tasks, [](const Task& task) { return static_cast<bool>(task.item); });
-  for (const int64_t length : words.ruler.lengths)
-    PRISM_CHECK(tasks.empty() || length <= folder.decoder->config().context, "eval",
-                "expected lengths up to {}, the model's context; found {}; lower --lengths.",
-                folder.decoder->config().context, length);
-  const auto add = [&](Task task, std::vector<TaskItem> items) {
-    if (words.items.limit > 0 && words.items.limit < std::ssize(items))
-      items.resize(static_cast<size_t>(words.items.limit));
-    all.push_back({std::move(task), std::move(items)});
-  };
-  for (const auto& task : tasks)
-    if (!is_ruler_task(task)) add(task, grid_items(*folder.tokenizer, sources, words.ruler, write));
-  for (const int64_t length : words.ruler.lengths)
-    for (auto task : tasks) {
-      if (!is_ruler_task(task)) continue;
-      auto items = ruler_items(task, *folder.tokenizer, sources, length, words.ruler, write);
-      for (auto* name : {&task.name, &task.group}) *name += fmt::format("_{}", length);
-      add(std::move(task), std::move(items));
-    }
-}
 
 /// A model with what reads its prompts.
 struct LoadedModel {
@@ -119,6 +42,7 @@ struct LoadedModel {
   LoadedModel& operator=(const LoadedModel&) = delete;
 
   std::string dtype() const { return compute_type_name(folder.decoder->compute_type()); }
+  int64_t context() const { return folder.decoder->config().context; }
 
   std::string name;
   const ModelFolder& folder;
@@ -134,9 +58,6 @@ Json settings_of(const LoadedModel& loaded, const EvalWords& words) {
                    {"dtype", loaded.dtype()},
                    {"limit", words.items.limit},
                    {"shots", words.items.shots},
-                   {"shots_from", words.items.shots_from},
-                   {"samples", words.ruler.samples},
-                   {"seed", words.ruler.seed},
                    {"chat_template", words.apply_chat_template},
                    {"selector", loaded.prefill.options().selector},
                    {"selector_settings", loaded.prefill.options().settings},
@@ -144,43 +65,10 @@ Json settings_of(const LoadedModel& loaded, const EvalWords& words) {
   for (const auto& [name, value] :
        prompt_fingerprint(decoder, *loaded.folder.tokenizer, loaded.prefill.options(), decoder.compute_type()))
     settings["fingerprint"][name] = value;
+  if (asks_made(words)) settings.update({{"samples", words.ruler.samples}, {"seed", words.ruler.seed}});
+  if (asks_grid(words)) settings.update({{"grid_lengths", words.ruler.lengths}, {"grid_depths", words.ruler.depths}});
   return settings;
 }
-
-/// The folder that results are written to.
-class ResultFolder {
- public:
-  /// @throws InputError if it has results of other settings.
-  ResultFolder(std::filesystem::path path, Json settings)
-      : path_(std::move(path)), settings_(std::move(settings)), made_(path_), lock_(path_, "eval") {
-    const auto file = path_ / kSettingsName;
-    if (!is_there(file)) {
-      write_file(file, to_text(settings_, 2) + "\n");
-      return;
-    }
-    const auto before = parse_json(read_file(file), plain_line(file.string()));
-    for (const auto& [name, value] : settings_.items()) {
-      const auto found = before.is_object() && before.contains(name) ? before[name] : Json();
-      PRISM_CHECK(found == value, "eval",
-                  "expected results of the same settings in {}; found {} {} instead of {}; name another folder with "
-                  "--out.",
-                  plain_line(path_.string()), name, short_line(found.dump(), 60), short_line(value.dump(), 60));
-    }
-  }
-
-  std::filesystem::path samples(const Task& task) const { return path_ / fmt::format("samples_{}.jsonl", task.name); }
-  void write(const std::vector<TaskFigures>& figures) const {
-    const auto file = path_ / kResultsName;
-    const Json before = is_there(file) ? parse_json(read_file(file), plain_line(file.string())) : Json();
-    write_file(file, to_text(results_to_json(figures, settings_, before), 2) + "\n");
-  }
-
- private:
-  std::filesystem::path path_;
-  Json settings_;
-  MadeFolder made_;
-  FolderLock lock_;
-};
 
 /// The progress line of a task.
 class TaskProgress {
@@ -240,8 +128,7 @@ void print_cut(const std::vector<TaskFigures>& all, int64_t context) {
   int64_t cut = 0;
   for (const auto& each : all) cut += each.cut;
   if (cut > 0)
-    print_row("cut", fmt::format("{} lost their beginning, because the context has {} tokens", counted(cut, "query"),
-                                 context));
+    print_row("cut", fmt::format("{}, at the beginning, to the context of {} tokens", counted(cut, "text"), context));
 }
 
 int64_t cut_of(const std::vector<ItemAnswers>& answers) {
@@ -259,9 +146,9 @@ TaskFigures figures_of(const Questions& questions, const std::vector<ItemAnswers
           .density = density_of(answers)};
 }
 
-/// Prints the figures of one model. @param seconds  0: not stated.
+/// Prints the figures of one model. @param context  to which texts were cut. @param seconds  0: not stated.
 void print_results(const EvalWords& words, const LoadedModel& loaded, const std::vector<TaskFigures>& figures,
-                   double seconds) {
+                   int64_t context, double seconds) {
   if (words.json) {
     Json json = results_to_json(figures, settings_of(loaded, words), Json());
     json["prefill"] = prefill_to_json(loaded.prefill.options(), loaded.meter.layers());
@@ -270,7 +157,7 @@ void print_results(const EvalWords& words, const LoadedModel& loaded, const std:
     return;
   }
   print_figures(figures, loaded.prefill.selects());
-  print_cut(figures, loaded.folder.decoder->config().context);
+  print_cut(figures, context);
   if (loaded.prefill.selects()) print_row("attention", prefill_text(loaded.prefill.options(), loaded.meter.layers()));
   print_row("computed in",
             seconds > 0 ? fmt::format("{}, {}", loaded.dtype(), short_duration(seconds)) : loaded.dtype());
@@ -285,13 +172,20 @@ void evaluate_one(const EvalWords& words, const std::vector<Questions>& all, Loa
     std::optional<SampleFile> file;
     if (folder) file.emplace(folder->samples(questions.task), questions.task, questions.items);
     TaskProgress progress(questions);
-    const auto answers = answer_all(
-        loaded.model, questions.task, questions.items, file ? &*file : nullptr,
-        [&](int64_t tokens) { progress.step(tokens); }, [&](int64_t items) { progress.batch(items); });
-    figures.push_back(figures_of(questions, answers, words));
+    try {
+      const auto answers = answer_all(
+          loaded.model, questions.task, questions.items, file ? &*file : nullptr,
+          [&](int64_t tokens) { progress.step(tokens); }, [&](int64_t items) { progress.batch(items); });
+      figures.push_back(figures_of(questions, answers, words));
+    } catch (const FailedError&) {
+      if (stop_signal() == 0 || !folder) throw;
+      throw FailedError("eval", fmt::format("stopped by a signal; the answers so far are in {}, and the same command "
+                                            "resumes.",
+                                            plain_line(words.out)));
+    }
   }
   if (folder) folder->write(figures);
-  print_results(words, loaded, figures, timer.seconds());
+  print_results(words, loaded, figures, loaded.context(), timer.seconds());
 }
 
 /// How far one model's distributions are from another's, over tokens.
@@ -308,15 +202,14 @@ struct TokenDivergence {
 void print_differences(const Questions& questions, const std::vector<FigureDifference>& differences,
                        const TokenDivergence& divergence) {
   for (const auto& [name, paired] : differences) {
-    print_row(
-        name == differences.front().name ? questions.task.name : "",
-        fmt::format("{:<16}{:+.4f}{}{}", name, paired.difference,
-                    paired.items < 2
-                        ? std::string()
-                        : fmt::format(" +- {:.4f} (95%: {})", paired.standard_error, interval_text(paired.interval, 4)),
-                    std::isnan(paired.p)
-                        ? std::string()
-                        : fmt::format("; {} better, {} worse, p = {:.3g}", paired.more_a, paired.more_b, paired.p)));
+    print_row(name == differences.front().name ? questions.task.name : "",
+              fmt::format("{:<16}{:+.4f}{}{}", name, paired.difference,
+                          paired.items < 2 ? std::string()
+                                           : fmt::format(" +- {:.4f} (95%: {})", paired.standard_error,
+                                                         interval_text(paired.interval, 4)),
+                          std::isnan(paired.p) ? std::string()
+                                               : fmt::format("; {} better, {} worse, sign test: p = {:.3g}",
+                                                             paired.more_a, paired.more_b, paired.p)));
   }
   const auto json = divergence.to_json();
   if (json.is_null()) return;
@@ -349,7 +242,7 @@ void evaluate_both(const EvalWords& words, const std::vector<Questions>& all, Lo
   }
   for (const auto& [loaded, figures] : {std::pair{&a, &figures_a}, {&b, &figures_b}}) {
     if (!words.json) print_row("model", plain_line(loaded->name));
-    print_results(words, *loaded, *figures, 0);
+    print_results(words, *loaded, *figures, std::min(a.context(), b.context()), 0);
     if (!words.json) fmt::print("\n");
   }
   if (!words.json) print_row("difference", "the first minus the second");
@@ -383,16 +276,28 @@ void run_tasks(EvalWords& words) {
   PRISM_CHECK(!compares || words.out.empty(), "eval",
               "expected --out for one model; found a comparison; evaluate each model into a folder of its own, and "
               "compare these with prism report --evaluation.");
-  PrefillFlags other_prefill{.options = {.selector = words.against_prefill}, .meter = {}, .sets = {}};
-  if (!words.against_prefill.empty()) complete_prefill(other_prefill);
-  check_data(words);
+  PRISM_CHECK(!words.against_prefill.empty() || words.against_sets.empty(), "eval",
+              "expected --against-prefill with --against-prefill-set; found none; name a selector.");
+  PrefillOptions other_prefill = words.prefill.options;
+  if (!words.against_prefill.empty()) {
+    other_prefill.selector = words.against_prefill;
+    other_prefill.settings =
+        settings_from_sets(words.against_prefill, words.against_sets, "eval", "--against-prefill-set");
+    Prefill checked(other_prefill);
+  }
+  complete_questions(words);
   auto all = read_questions(words);
   check_is_language_model(words.model);
   const ModelFolder folder = load_model_with_tokenizer(words.model, words.compute, "eval");
-  const auto write = prompt_writer(words, folder);
-  if (words.apply_chat_template) apply_chat_template(write, all);
-  add_made(words, folder, write, all);
   check_prefill(folder.decoder->config(), words.prefill.options);
+  std::optional<ModelFolder> other;
+  int64_t context = folder.decoder->config().context;
+  if (!words.against.empty()) {
+    check_is_language_model(words.against);
+    other.emplace(load_model_with_tokenizer(words.against, words.compute, "eval"));
+    context = std::min(context, other->decoder->config().context);
+  }
+  add_made_questions(words, folder, context, all);
   const auto load = [&](const std::string& name, const ModelFolder& model, const PrefillOptions& options) {
     check_prefill(model.decoder->config(), options);
     return std::make_unique<LoadedModel>(name, model, options,
@@ -401,15 +306,11 @@ void run_tasks(EvalWords& words) {
   const auto first = load(words.model, folder, words.prefill.options);
   if (!compares) {
     evaluate_one(words, all, *first);
-  } else if (words.against.empty()) {
-    const auto second =
-        load(fmt::format("{} with {} attention", words.model, words.against_prefill), folder, other_prefill.options);
-    evaluate_both(words, all, *first, *second);
+  } else if (other) {
+    evaluate_both(words, all, *first, *load(words.against, *other, words.prefill.options));
   } else {
-    check_is_language_model(words.against);
-    const ModelFolder other = load_model_with_tokenizer(words.against, words.compute, "eval");
-    const auto second = load(words.against, other, words.prefill.options);
-    evaluate_both(words, all, *first, *second);
+    const auto name = fmt::format("{} with {} attention", words.model, words.against_prefill);
+    evaluate_both(words, all, *first, *load(name, folder, other_prefill));
   }
   flush_output();
 }

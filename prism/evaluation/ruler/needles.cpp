@@ -110,8 +110,13 @@ RulerPrompt needle_prompt(const NeedleOptions& options, const RulerSetting& sett
   NeedleMaker make(options, random);
   std::vector<std::string> keys, needles;
   std::vector<std::vector<std::string>> values;
+  const auto new_key = [&] {
+    auto key = make.key();
+    while (std::ranges::find(keys, key) != keys.end()) key = make.key();
+    return key;
+  };
   for (int64_t i = 0; i < options.keys; ++i) {
-    keys.push_back(make.key());
+    keys.push_back(new_key());
     auto& of_key = values.emplace_back();
     for (int64_t v = 0; v < options.values; ++v) {
       of_key.push_back(make.value());
@@ -128,7 +133,7 @@ RulerPrompt needle_prompt(const NeedleOptions& options, const RulerSetting& sett
       if (options.haystack == Haystack::noise) {
         lines.emplace_back(kNoiseLine);
       } else {
-        const auto key = make.key();
+        const auto key = new_key();  // not one that is asked for
         lines.push_back(make.needle(key, make.value()));
       }
     }

@@ -1,4 +1,4 @@
-// RULER's prompts: each is made of so many units (words, lines or documents) around what is asked for.
+// RULER's prompts. Each consists of a number of units (words, lines or documents) around what is asked for.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 
 #include "prism/core/error.h"
 #include "prism/evaluation/tasks/row_values.h"
+#include "prism/generation/generate.h"
 
 namespace prism {
 namespace {
@@ -64,8 +65,8 @@ class RulerMaker {
              const PromptWriter& write)
       : row_(row),
         write_(write),
-        setting_{sources, [&](std::string_view text) { return std::ssize(tokenizer.encode(text)); }, length,
-                 row.new_tokens, 0},
+        setting_{sources, [&](std::string_view text) { return std::ssize(encode_prompt(tokenizer, text, "auto")); },
+                 length, row.new_tokens, 0},
         seed_(seed) {}
 
   /// @param units  set to the units of the prompt; the search begins there.
@@ -138,7 +139,7 @@ std::vector<Task> made_tasks() {
     tasks.push_back({.name = row.name,
                      .group = row.any_target ? "ruler_qa" : "ruler",
                      .kind = TaskKind::generation,
-                     .figures = {row.any_target ? "contains_any" : "contains"}});
+                     .figures = {row.any_target ? "string_match_part" : "string_match_all"}});
   return tasks;
 }
 

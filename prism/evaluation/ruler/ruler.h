@@ -2,7 +2,7 @@
 // NVIDIA/RULER c3f5e3b; random numbers, keys, word lists and the division of essays into sentences are prism's own.
 //
 //   const auto task = find_tasks({"ruler_vt"}).at(0);
-//   const auto items = ruler_items(task, tokenizer, sources, {.length = 4096, .samples = 100});
+//   const auto items = ruler_items(task, tokenizer, sources, /*length=*/4096, {.samples = 100});
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,8 @@ using PromptWriter = std::function<std::string(const std::string& question, cons
 std::string write_plainly(const std::string& question, const std::string& answer);
 
 /// Prompts of one task and length. Each is the longest that fits: with one more unit of its haystack, prompt and answer
-/// would have more than `length` tokens. What prompt n hides is a function of (seed, task, n)
-/// alone.
+/// would have more than `length` tokens. The random numbers of prompt n depend on (seed, task, n) alone, so that the
+/// same needles are hidden at every length.
 /// @throws InputError for sources that are missing, a length that is too short for the task, and fewer than one sample.
 std::vector<TaskItem> ruler_items(const Task& task, const Tokenizer& tokenizer, RulerSources& sources, int64_t length,
                                   const RulerOptions& options, const PromptWriter& write = write_plainly);

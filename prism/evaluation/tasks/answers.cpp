@@ -16,7 +16,7 @@ namespace prism {
 namespace {
 
 /// Bytes of texts that are answered together, some four of them a token.
-constexpr size_t kBatchBytes = size_t{1} << 16;
+constexpr size_t kBatchBytes = size_t{1} << 15;
 /// Tokens whose hidden states are in memory together.
 constexpr int64_t kMostPredictions = 32768;
 /// Rows of logits that are compared together.
@@ -55,7 +55,7 @@ ItemRequests encode_items(const Task& task, std::span<const TaskItem> items, con
   return made;
 }
 
-std::vector<ItemAnswers> answers_of(const ItemRequests& asked, std::span<const Score> scores) {
+std::vector<ItemAnswers> scored_answers(const ItemRequests& asked, std::span<const Score> scores) {
   auto answers = asked.answers;
   for (size_t i = 0; i < scores.size(); ++i) {
     auto& answer = answers[asked.places[i].item].answers[asked.places[i].query];
@@ -130,7 +130,7 @@ std::vector<ItemAnswers> TaskModel::answer(const Task& task, std::span<const Tas
       std::ranges::move(scorer_.score(part, stoppable(on_step)), std::back_inserter(scores));
       rest = rest.subspan(part.size());
     }
-    answers = answers_of(asked, scores);
+    answers = scored_answers(asked, scores);
   }
   count_blocks(answers);
   return answers;
@@ -143,12 +143,15 @@ std::vector<ItemAnswers> TaskModel::generate(std::span<const TaskItem> items, co
     options.sampler.temperature = 0;
     options.stop = item.stops;
     options.max_new_tokens = item.new_tokens;
+    options.truncate_prompt = true;
     prompts.push_back({encode_prompt(tokenizer_, item.queries.at(0).context, options.bos), options});
   }
   std::vector<ItemAnswers> answers(items.size());
   const bool is_done = generate_all(decoder_, tokenizer_, prompts, options_, [&](size_t i, Generation& written) {
     if (on_step) on_step(std::ssize(written.prompt_ids) + std::ssize(written.ids));
     answers[i].answers = {{.text = std::move(written.text)}};
+    answers[i].cut = written.unread > 0 ? 1 : 0;
+    answers[i].tokens = std::ssize(written.ids);
   });
   if (!is_done) check_not_stopped(kEvaluation);
   return answers;
@@ -189,8 +192,8 @@ TaskPair::Answers TaskPair::answer(const Task& task, std::span<const TaskItem> i
     add_divergences(hidden_a, hidden_b, found.divergences);
     first += part_a.size();
   }
-  found.a = answers_of(asked_a, scores_a);
-  found.b = answers_of(asked_b, scores_b);
+  found.a = scored_answers(asked_a, scores_a);
+  found.b = scored_answers(asked_b, scores_b);
   a_.count_blocks(found.a);
   b_.count_blocks(found.b);
   return found;

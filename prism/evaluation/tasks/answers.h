@@ -32,7 +32,7 @@ struct Answer {
 struct ItemAnswers {
   std::vector<Answer> answers;  ///< to the queries of the item
   int64_t cut = 0;              ///< queries whose beginning the context had no room for
-  int64_t tokens = 0;           ///< that were scored
+  int64_t tokens = 0;           ///< that were scored or written
   /// Key blocks that a selector kept and could have kept, for all items that were computed together; their first item
   /// has them.
   int64_t kept_blocks = 0, visible_blocks = 0;
@@ -58,7 +58,8 @@ class TaskModel {
 
   /// @param on_step  called with the number of tokens that a step has computed; for generation, with those of an
   /// answer.
-  /// @throws InputError as encode_query(), and for prompts that leave no room for an answer; FailedError at SIGINT or
+  /// Prompts of generation that leave no room for their answer lose their beginning.
+  /// @throws InputError as encode_query(); FailedError at SIGINT or
   ///         SIGTERM (core/stop.h), and for log-likelihoods that are not finite.
   std::vector<ItemAnswers> answer(const Task& task, std::span<const TaskItem> items,
                                   const Scorer::OnStep& on_step = {});

@@ -23,8 +23,8 @@ int32_t opening_of(const Tokenizer& tokenizer) {
 std::vector<int32_t> encode_text(const Tokenizer& tokenizer, std::string_view text) {
   auto ids = tokenizer.encode(text);
   const auto& special = tokenizer.special_ids();
-  const bool is_open = !text.empty() && text.starts_with(tokenizer.bytes(opening_of(tokenizer)));
-  if (special.opens_prompts && special.opening && !is_open) ids.insert(ids.begin(), *special.opening);
+  if (special.opens_prompts && special.opening && !text.starts_with(tokenizer.bytes(*special.opening)))
+    ids.insert(ids.begin(), *special.opening);
   return ids;
 }
 

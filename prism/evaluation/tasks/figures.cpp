@@ -61,8 +61,12 @@ double contained_share(const TaskItem& item, const ItemAnswers& answers) {
   return static_cast<double>(contained_targets(item, answers)) / static_cast<double>(item.targets.size());
 }
 
-double contains_any(const TaskItem& item, const ItemAnswers& answers) {
-  return contained_targets(item, answers) > 0 ? 1 : 0;
+double percent_of_targets(const TaskItem& item, const ItemAnswers& answers) {
+  return 100 * contained_share(item, answers);
+}
+
+double percent_if_any(const TaskItem& item, const ItemAnswers& answers) {
+  return contained_targets(item, answers) > 0 ? 100 : 0;
 }
 
 double log_likelihood(const TaskItem&, const ItemAnswers& answers) {
@@ -104,7 +108,8 @@ const FigureKind& find_figure(const std::string& name) {
       {"acc_bytes", {accuracy_by_bytes, one, nullptr}},
       {"exact_match", {exact_match, one, nullptr}},
       {"contains", {contained_share, one, nullptr}},
-      {"contains_any", {contains_any, one, nullptr}},
+      {"string_match_all", {percent_of_targets, one, nullptr}},
+      {"string_match_part", {percent_if_any, one, nullptr}},
       {"perplexity", {log_likelihood, one, exp_of_minus}},
       {"token_perplexity", {log_likelihood, tokens, exp_of_minus, false}},
       {"word_perplexity", {log_likelihood, words, exp_of_minus, false}},
@@ -154,6 +159,12 @@ std::vector<double> item_scores(const Task& task, const TaskItem& item, const It
   return scores;
 }
 
+std::vector<double> item_units(const Task& task, const TaskItem& item, const ItemAnswers& answers) {
+  std::vector<double> units;
+  for (const auto& name : task.figures) units.push_back(find_figure(name).units(item, answers));
+  return units;
+}
+
 std::vector<Figure> figures_of(const Task& task, std::span<const TaskItem> items,
                                std::span<const ItemAnswers> answers) {
   std::vector<Figure> figures;
@@ -198,11 +209,7 @@ std::vector<FigureDifference> differences_of(const Task& task, std::span<const T
       paired.difference = difference(all_places(items.size()));
       paired.p = NAN;
       paired.standard_error = items.size() < 2 ? 0 : bootstrap_error(std::ssize(items), difference, kSamples, kSeed);
-      const auto count = static_cast<double>(items.size());
-      paired.interval = t_interval({.mean = paired.difference,
-                                    .deviation = paired.standard_error * std::sqrt(count),
-                                    .count = std::ssize(items)},
-                                   0.95);
+      paired.interval = t_interval(paired.difference, paired.standard_error, std::ssize(items), 0.95);
     }
     differences.push_back({name, paired});
   }

@@ -26,9 +26,13 @@ struct Figure {
 ///   acc_norm         the same with l divided by the characters of the choice, acc_bytes by its bytes in UTF-8
 ///   acc, completion  1 if the model itself would write the continuation
 ///   exact_match      1 if the answer without blanks at its ends is one of the targets
-///   contains         the share of the targets that occur in the answer, regardless of case; contains_any: 1 if one
-///   does perplexities     l
+///   contains         the share of the targets that occur in the answer, regardless of case
+///   string_match_all, string_match_part  RULER's: the same in percent; 100 if one of the targets occurs
+///   perplexities     l
 std::vector<double> item_scores(const Task& task, const TaskItem& item, const ItemAnswers& answers);
+
+/// By what the sum of each figure's scores is divided: 1 for an item, or its words, bytes or tokens.
+std::vector<double> item_units(const Task& task, const TaskItem& item, const ItemAnswers& answers);
 
 /// The figures of a task over its items, in its order: the mean of accuracies, with n items and the sum L of l:
 ///

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "prism/core/text/counted.h"
 #include "prism/core/text/names.h"
 #include "prism/core/text/printable.h"
+#include "prism/data/byte_stream.h"
 #include "prism/data/lines.h"
 #include "prism/data/text_files.h"
 #include "prism/evaluation/tasks/data_files.h"
@@ -20,32 +22,53 @@
 namespace prism {
 namespace {
 
-std::filesystem::path find_file(const Task& task, const std::string& data) {
-  if (data == "-" || (is_there(data) && (task.reads_texts || !std::filesystem::is_directory(data)))) return data;
+namespace fs = std::filesystem;
+
+fs::path find_file(const Task& task, const std::string& data) {
+  if (data == "-" || (is_there(data) && (task.reads_texts || !fs::is_directory(data)))) return data;
   PRISM_CHECK(!task.files.empty(), kEvaluation,
               "expected a {} of your own for the task {}; found {}; name {} with --data.",
               task.reads_texts ? "folder" : "file", task.name,
               is_there(data) ? "the folder " + plain_line(data) : "nothing at " + plain_line(data),
               task.reads_texts ? "one with texts" : "a .jsonl file");
   for (const auto& file : task.files)
-    if (const auto found = find_packed(std::filesystem::path(data) / file)) return *found;
+    if (const auto found = find_packed(fs::path(data) / file)) return *found;
+  const auto folder = (fs::path(data) / task.files.front()).parent_path();
+  const auto archive = folder / (folder.filename().string() + ".tar.xz");
   throw InputError(kEvaluation,
-                   fmt::format("expected {} in {}, plain or packed, for the task {}; found none; put it there, or name "
-                               "another folder with --data.",
-                               join_names(task.files, "or"), plain_line(data), task.name));
+                   fmt::format("expected {} in {}, plain or packed, for the task {}; found {}",
+                               join_names(task.files, "or"), plain_line(data), task.name,
+                               is_there(archive) ? fmt::format("{}; unpack it there.", plain_line(archive.string()))
+                                                 : "none; put it there, or name another folder with --data."));
 }
 
-/// Rows that have no label of their own get that of PIQA's second file.
-void add_labels(const Task& task, const std::filesystem::path& file, std::vector<Json>& rows) {
-  if (task.labels.empty() || rows.empty() || rows.front().contains("label")) return;
-  const auto path = find_packed(file.parent_path() / task.labels);
-  PRISM_CHECK(path, kEvaluation, "expected {} beside {}; found none; put the task's labels there.", task.labels,
+/// Rows of a file, and where each of them is.
+struct PlacedRows {
+  std::vector<Json> rows;
+  std::vector<std::string> places;
+
+  void add(Json row, std::string place) {
+    rows.push_back(std::move(row));
+    places.push_back(std::move(place));
+  }
+};
+
+/// Rows that have no label of their own get that of the file beside theirs: valid-labels.lst beside valid.jsonl.
+void add_labels(const fs::path& file, PlacedRows& placed) {
+  auto& [rows, places] = placed;
+  if (rows.empty() || rows.front().contains("label")) return;
+  const auto name = fs::path(without_packed_ending(file.filename().string())).stem().string() + "-labels.lst";
+  const auto path = find_packed(file.parent_path() / name);
+  PRISM_CHECK(path, kEvaluation, "expected {} beside {}; found none; put the labels of its rows there.", name,
               plain_line(file.string()));
   const auto labels = lines_of_file(*path);
   PRISM_CHECK(labels.size() >= rows.size(), kEvaluation,
               "expected a label for each of {} in {}; found {}; take both from the same release.",
               counted(std::ssize(rows), "row"), plain_line(path->string()), labels.size());
-  for (size_t i = 0; i < rows.size(); ++i) rows[i]["label"] = labels[i];
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i]["label"] = labels[i];
+    places[i] += fmt::format(", or its label in {}, line {}", name, i + 1);
+  }
 }
 
 /// A whole book in the row would make files of answers as large as the books.
@@ -56,39 +79,50 @@ void describe_text(Json& row) {
   row["fingerprint"] = fmt::format("{:016x}", hash_bytes(std::as_bytes(std::span(text))));
 }
 
-/// The first `limit` items of a file, or of a folder of texts.
-std::vector<TaskItem> items_of(const Task& task, const std::filesystem::path& file, int64_t limit) {
-  std::vector<Json> rows;
-  std::vector<std::string> places;
-  const auto is_full = [&] { return limit > 0 && std::ssize(rows) >= limit; };
+/// The text files of a folder, or one of them.
+void add_texts(const fs::path& folder, const std::function<bool()>& is_full, PlacedRows& placed) {
+  TextOptions options;
+  options.has_flags = false;
+  for (const auto& text : list_text_files({folder.string()}, options)) {
+    if (is_full()) return;
+    if (text.rows) continue;
+    placed.add({{"page", text_of_file(text.path)}, {"file", fs::path(text.path).filename().string()}},
+               plain_line(text.path));
+  }
+}
+
+/// The first `limit` rows of a file, or of a folder of texts.
+PlacedRows rows_of(const Task& task, const fs::path& file, int64_t limit) {
+  PlacedRows placed;
+  const auto is_full = [&] { return limit > 0 && std::ssize(placed.rows) >= limit; };
+  const auto name = plain_line(file.string());
   if (task.reads_texts) {
-    TextOptions options;
-    options.has_flags = false;
-    for (const auto& text : list_text_files({file.string()}, options)) {
-      if (is_full()) break;
-      if (text.rows) continue;
-      rows.push_back(
-          {{"page", text_of_file(text.path)}, {"file", std::filesystem::path(text.path).filename().string()}});
-      places.push_back(plain_line(text.path));
-    }
-  } else if (task.kind == TaskKind::rolling && !file.string().ends_with(".jsonl")) {
-    for (auto& page : wikitext_pages(text_of_file(file))) {
-      if (is_full()) break;
-      rows.push_back({{"page", std::move(page)}});
-      places.push_back(fmt::format("{}, document {}", plain_line(file.string()), rows.size()));
-    }
+    add_texts(file, is_full, placed);
+  } else if (task.kind == TaskKind::halves) {
+    auto text = text_of_file(file);
+    if (text.ends_with('\n')) text.pop_back();  // as llama.cpp reads a file
+    placed.add({{"page", std::move(text)}, {"file", file.filename().string()}}, name);
+  } else if (task.is_text() && !without_packed_ending(file.string()).ends_with(".jsonl")) {
+    for (auto& page : wikitext_pages(text_of_file(file)))
+      if (!is_full())
+        placed.add({{"page", std::move(page)}}, fmt::format("{}, document {}", name, placed.rows.size() + 1));
   } else {
     JsonLines reader(file.string(), kEvaluation);
     while (!is_full()) {
       auto row = reader.next();
       if (!row) break;
-      rows.push_back(std::move(*row));
-      places.push_back(reader.place());
+      placed.add(std::move(*row), reader.place());
     }
-    add_labels(task, file, rows);
+    if (task.has_label_file) add_labels(file, placed);
   }
-  PRISM_CHECK(!rows.empty(), kEvaluation, "expected rows in {}; found none; name the file of the task {}.",
-              plain_line(file.string()), task.name);
+  PRISM_CHECK(!placed.rows.empty(), kEvaluation, "expected rows in {}; found none; name the file of the task {}.", name,
+              task.name);
+  return placed;
+}
+
+/// The first `limit` items of a file, or of a folder of texts.
+std::vector<TaskItem> items_of(const Task& task, const fs::path& file, int64_t limit) {
+  const auto [rows, places] = rows_of(task, file, limit);
   std::vector<TaskItem> items;
   for (size_t i = 0; i < rows.size(); ++i) {
     try {
@@ -96,7 +130,7 @@ std::vector<TaskItem> items_of(const Task& task, const std::filesystem::path& fi
     } catch (const InputError& error) {
       throw InputError(kEvaluation, fmt::format("{}: {}", places[i], error.sentence()));
     }
-    if (task.reads_texts || task.kind == TaskKind::halves) describe_text(items.back().row);
+    if (task.names_file()) describe_text(items.back().row);
   }
   return items;
 }
@@ -130,18 +164,27 @@ std::vector<TaskItem> read_items(const Task& task, const std::string& data, cons
   for (const auto& [name, value] : {std::pair{"limit", options.limit}, {"shots", options.shots}})
     PRISM_CHECK(value >= 0, kEvaluation, "expected {} of 0 or more; found {}; change it.", name, value);
   auto items = items_of(task, find_file(task, data), options.limit);
+  PRISM_CHECK(options.shots > 0 || options.shots_from.empty(), kEvaluation,
+              "expected the number of shots with their file; found none; give --shots.");
   if (options.shots == 0) return items;
   PRISM_CHECK(task.kind == TaskKind::choice || task.kind == TaskKind::completion, kEvaluation,
               "expected a task that asks questions with --shots; found {}; leave it out.", task.name);
   PRISM_CHECK(!options.shots_from.empty(), kEvaluation,
               "expected the file of the shots; found none; name one with --shots-from.");
-  const auto solved = items_of(task, options.shots_from, options.shots);
-  PRISM_CHECK(std::ssize(solved) == options.shots, kEvaluation, "expected {} of shots in {}; found {}; lower --shots.",
-              counted(options.shots, "row"), plain_line(options.shots_from), solved.size());
-  std::string shots;
-  for (const auto& each : solved) shots += shot_text(each) + "\n\n";
-  for (auto& item : items)
+  // One more, because a question is not among its own shots.
+  const auto solved = items_of(task, options.shots_from, options.shots + 1);
+  for (auto& item : items) {
+    std::string shots;
+    int64_t count = 0;
+    for (const auto& each : solved) {
+      if (count == options.shots || each.row == item.row) continue;
+      shots += shot_text(each) + "\n\n";
+      ++count;
+    }
+    PRISM_CHECK(count == options.shots, kEvaluation, "expected {} of shots in {}; found {}; lower --shots.",
+                counted(options.shots, "row"), plain_line(options.shots_from), count);
     for (auto& query : item.queries) query.context = shots + query.context;
+  }
   return items;
 }
 

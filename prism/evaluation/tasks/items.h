@@ -17,12 +17,14 @@ struct ItemOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("limit", limit, "only the first N items of each task; 0: all");
-    v("shots", shots, "items, with their right answers, that stand before each question (few-shot)");
-    v("shots_from", shots_from, "the file of these items, in the format of the task's own; its first rows are taken");
+    v("shots", shots,
+      "items, with their right answers, that stand before each question (few-shot): the first ones of shots_from, not "
+      "drawn at random as the harness does");
+    v("shots_from", shots_from, "the file of these items, in the format of the task's own");
   }
 };
 
-/// The items of a task. Each shot is followed by an empty line.
+/// The items of a task. Each shot is followed by an empty line; a question is not among its own shots.
 /// @param data  a folder with the task's files, or the file itself.
 /// @throws InputError for a missing file, naming those that would do; for a malformed row, naming its line; for a file
 ///         without rows; for a negative limit or number of shots, too few rows of shots, and shots of a task without

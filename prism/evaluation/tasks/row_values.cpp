@@ -57,6 +57,9 @@ std::string text_of(const Json& row, const char* name) {
 
 int64_t number_of(const Json& row, const char* name) {
   const auto& value = member_of(row, name);
+  if (value.is_boolean()) return value.get<bool>() ? 1 : 0;
+  if (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{1} << 62)
+    fail_value(value, name, "a whole number");
   if (value.is_number_integer()) return value.get<int64_t>();
   if (value.is_string()) {
     const auto text = value.get<std::string>();

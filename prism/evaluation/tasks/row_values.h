@@ -17,7 +17,7 @@ constexpr const char* kEvaluation = "eval";
 const Json& member_of(const Json& row, const char* name);
 /// A text; numbers become text. @throws InputError for a missing member, or another type.
 std::string text_of(const Json& row, const char* name);
-/// A whole number; text that spells one is read as one.
+/// A whole number; text that spells one is read as one, true as 1, false as 0.
 int64_t number_of(const Json& row, const char* name);
 bool truth_of(const Json& row, const char* name);
 /// A list of texts, or one text as a list of one.

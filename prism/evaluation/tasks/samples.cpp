@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "prism/core/error.h"
@@ -15,53 +18,66 @@
 namespace prism {
 namespace {
 
+/// What every row begins with.
+constexpr std::string_view kRowBeginning = "{\"doc_id\":0,";
+
 /// A number as Python prints it.
 std::string python_number(double value) {
   return fmt::format("{}", value);
 }
 
-bool is_whole_text(const Task& task) {
-  return task.kind == TaskKind::rolling || task.kind == TaskKind::halves;
-}
-
 Json response_of(const Task& task, const Answer& answer) {
   if (task.kind == TaskKind::generation) return Json::array({answer.text});
-  if (is_whole_text(task)) return Json::array({python_number(answer.log_likelihood)});
+  if (task.is_text()) return Json::array({python_number(answer.log_likelihood)});
   return Json::array({python_number(answer.log_likelihood), answer.is_greedy ? "True" : "False"});
 }
 
-Answer answer_from(const Task& task, const Json& response) {
+/// Throws if a value in a file is not what prism writes.
+void require(bool condition) {
+  if (!condition) throw std::invalid_argument("not written by prism");
+}
+
+Answer parse_answer(const Task& task, const Json& response) {
   if (task.kind == TaskKind::generation) return {.text = response.at(0).get<std::string>()};
   Answer answer{.is_greedy = true, .text = {}};
   const auto number = response.at(0).get<std::string>();
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), answer.log_likelihood);
-  if (error != std::errc() || end != number.data() + number.size()) throw std::invalid_argument("not a number");
-  if (!is_whole_text(task)) answer.is_greedy = response.at(1).get<std::string>() == "True";
+  require(error == std::errc() && end == number.data() + number.size() && std::isfinite(answer.log_likelihood));
+  if (!task.is_text()) answer.is_greedy = response.at(1).get<std::string>() == "True";
   return answer;
 }
 
 std::string target_of(const Task& task, const TaskItem& item) {
   if (task.kind == TaskKind::generation) return to_text(Json(item.targets));
-  if (task.reads_texts || task.kind == TaskKind::halves) return "";
+  if (task.names_file()) return "";
   return task.kind == TaskKind::choice ? std::to_string(item.gold) : item.queries.at(0).continuation;
 }
 
-Json sample_row(const Task& task, size_t index, const TaskItem& item, const ItemAnswers& answers) {
-  Json row = {{"doc_id", index}, {"doc", item.row}, {"target", target_of(task, item)}};
-  Json filtered = Json::array();
+/// What the model is asked, by query.
+Json arguments_of(const Task& task, const TaskItem& item) {
+  Json all = Json::object();
   for (size_t i = 0; i < item.queries.size(); ++i) {
     const auto& query = item.queries[i];
-    auto& arguments = row["arguments"][fmt::format("gen_args_{}", i)];
-    if (task.reads_texts || task.kind == TaskKind::halves) {
-      arguments = Json::object();  // the text is in its file
-    } else if (is_whole_text(task)) {
+    auto& arguments = all[fmt::format("gen_args_{}", i)];
+    if (task.names_file()) {
+      arguments = Json::object();  // the row has a fingerprint of the text
+    } else if (task.is_text()) {
       arguments = {{"arg_0", query.continuation}};
     } else if (task.kind == TaskKind::generation) {
       arguments = {{"arg_0", query.context}, {"arg_1", {{"until", item.stops}, {"do_sample", false}}}};
     } else {
       arguments = {{"arg_0", query.context}, {"arg_1", query.continuation}};
     }
-    const auto response = response_of(task, answers.answers.at(i));
+  }
+  return all;
+}
+
+Json sample_row(const Task& task, size_t index, const TaskItem& item, const ItemAnswers& answers) {
+  Json row = {
+      {"doc_id", index}, {"doc", item.row}, {"target", target_of(task, item)}, {"arguments", arguments_of(task, item)}};
+  Json filtered = Json::array();
+  for (const auto& answer : answers.answers) {
+    const auto response = response_of(task, answer);
     row["resps"].push_back(Json::array({response}));
     filtered.push_back(task.kind == TaskKind::generation ? response.at(0) : response);
   }
@@ -72,17 +88,24 @@ Json sample_row(const Task& task, size_t index, const TaskItem& item, const Item
   row["tokens"] = answers.tokens;
   if (answers.visible_blocks > 0)
     row["prefill"] = {{"kept_blocks", answers.kept_blocks}, {"visible_blocks", answers.visible_blocks}};
-  const auto scores = item_scores(task, item, answers);
-  for (size_t i = 0; i < scores.size(); ++i) row[task.figures[i]] = scores[i];
+  const auto scores = item_scores(task, item, answers), units = item_units(task, item, answers);
+  for (size_t i = 0; i < scores.size(); ++i)
+    row[task.figures[i]] = task.is_text() ? Json::array({scores[i], units[i]}) : Json(scores[i]);
   return row;
 }
 
-ItemAnswers answers_from(const Task& task, const Json& row) {
-  ItemAnswers answers{.answers = {}, .cut = row.at("cut").get<int64_t>(), .tokens = row.at("tokens").get<int64_t>()};
-  for (const auto& each : row.at("resps")) answers.answers.push_back(answer_from(task, each.at(0)));
+ItemAnswers parse_answers(const Task& task, const Json& row) {
+  ItemAnswers answers;
+  const auto count = [](const Json& value) {
+    require(value.is_number_integer() && value.get<int64_t>() >= 0);
+    return value.get<int64_t>();
+  };
+  answers.cut = count(row.at("cut"));
+  answers.tokens = count(row.at("tokens"));
+  for (const auto& each : row.at("resps")) answers.answers.push_back(parse_answer(task, each.at(0)));
   if (const auto blocks = row.find("prefill"); blocks != row.end()) {
-    answers.kept_blocks = blocks->at("kept_blocks").get<int64_t>();
-    answers.visible_blocks = blocks->at("visible_blocks").get<int64_t>();
+    answers.kept_blocks = count(blocks->at("kept_blocks"));
+    answers.visible_blocks = count(blocks->at("visible_blocks"));
   }
   return answers;
 }
@@ -92,22 +115,36 @@ ItemAnswers answers_from(const Task& task, const Json& row) {
 SampleFile::SampleFile(std::filesystem::path path, Task task, std::span<const TaskItem> items)
     : path_(std::move(path)), task_(std::move(task)), items_(items) {
   if (!is_there(path_)) return;
+  const auto name = plain_line(path_.string());
+  PRISM_CHECK(
+      !std::filesystem::is_symlink(path_), kEvaluation,
+      "expected {} to be a file of this evaluation; found a link; remove it, or name another folder with --out.", name);
   const std::string text = read_file(path_);
-  for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    const auto place = fmt::format("{}, line {}", plain_line(path_.string()), answers_.size() + 1);
+  size_t begin = 0;
+  for (size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    const auto place = fmt::format("{}, line {}", name, answers_.size() + 1);
     const Json row = parse_json(text.substr(begin, end - begin), place);
-    bool is_own = answers_.size() < items_.size() && row.is_object() && row.contains("doc") && row.contains("resps");
-    is_own = is_own && row["doc"] == items_[answers_.size()].row;
+    const size_t number = answers_.size();
+    bool is_own = false;
     try {
-      if (is_own) answers_.push_back(answers_from(task_, row));
+      if (number < items_.size() && row.at("doc") == items_[number].row &&
+          row.at("arguments") == arguments_of(task_, items_[number])) {
+        answers_.push_back(parse_answers(task_, row));
+        is_own = answers_.back().answers.size() == items_[number].queries.size();
+      }
     } catch (const std::exception&) {
       is_own = false;
     }
-    PRISM_CHECK(is_own && answers_.back().answers.size() == items_[answers_.size() - 1].queries.size(), kEvaluation,
+    PRISM_CHECK(is_own, kEvaluation,
                 "{}: expected the answers to item {} of {}; found others; name another folder with --out.", place,
-                ends_.size(), task_.name);
+                number, task_.name);
     ends_.push_back(end + 1);
   }
+  // A row that was cut short is dropped, but not the text of another program.
+  PRISM_CHECK(begin == text.size() || !answers_.empty() ||
+                  std::string_view(kRowBeginning).starts_with(text.substr(0, kRowBeginning.size())),
+              kEvaluation, "expected {} to hold answers to {}; found another text; name another folder with --out.",
+              name, task_.name);
   truncate(answers_.size());
 }
 

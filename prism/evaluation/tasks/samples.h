@@ -20,9 +20,9 @@ namespace prism {
 
 class SampleFile {
  public:
-  /// Reads the rows that are there; a row that was cut short is dropped.
+  /// Reads the rows that are there; a last row that was cut short is dropped.
   /// @param items  must outlive this.
-  /// @throws InputError for rows of other items.
+  /// @throws InputError for rows of other items or prompts, for a link, and for a file of another program.
   SampleFile(std::filesystem::path path, Task task, std::span<const TaskItem> items);
 
   /// Of the first items.

@@ -84,20 +84,24 @@ TaskItem lambada(const Json& row) {
   return {.row = row, .queries = {{text.substr(0, space), text.substr(space)}}};
 }
 
-TaskItem wikitext(const Json& row) {
-  const auto page = text_of(row, "page");
-  TaskItem item{.row = row, .queries = {{"", without_wikitext_marks(page)}}};
-  item.words = words_between_blanks(page);
-  item.bytes = std::ssize(page);
+/// A text, of whose original form the words and bytes count. @param read  what the model reads.
+TaskItem whole_text(const Json& row, const std::string& original, std::string read) {
+  PRISM_CHECK(!jinja::stripped(original, nullptr, true, true).empty(), kEvaluation,
+              "expected text; found none; leave the text out.");
+  TaskItem item{.row = row, .queries = {{"", std::move(read)}}};
+  item.words = words_between_blanks(original);
+  item.bytes = std::ssize(original);
   return item;
 }
 
+TaskItem wikitext(const Json& row) {
+  const auto page = text_of(row, "page");
+  return whole_text(row, page, without_wikitext_marks(page));
+}
+
 TaskItem book(const Json& row) {
-  const auto text = text_of(row, "page");
-  TaskItem item{.row = row, .queries = {{"", text}}};
-  item.words = words_between_blanks(text);
-  item.bytes = std::ssize(text);
-  return item;
+  const auto page = text_of(row, "page");
+  return whole_text(row, page, page);
 }
 
 /// A user's questions: query, choices, gold; the context is taken as it is written.
@@ -111,6 +115,7 @@ TaskItem multiple_choice(const Json& row) {
 TaskItem generate_item(const Json& row) {
   TaskItem item{.row = row, .queries = {{text_of(row, "prompt"), ""}}};
   item.targets = texts_of(row, "targets");
+  PRISM_CHECK(!item.targets.empty(), kEvaluation, "expected at least one of targets; found none; correct the row.");
   if (row.contains("stop")) item.stops = texts_of(row, "stop");
   return item;
 }
@@ -190,7 +195,7 @@ std::vector<Task> make_tasks() {
   const std::vector<std::string> by_length = {"acc", "acc_norm", "acc_bytes"},
                                  perplexities = {"word_perplexity", "byte_perplexity", "bits_per_byte"};
   std::vector<Task> tasks = {
-      {"piqa", "", choice, {"piqa/valid.jsonl"}, by_length, piqa, 1.0 / 2, "valid-labels.lst"},
+      {"piqa", "", choice, {"piqa/valid.jsonl"}, by_length, piqa, 1.0 / 2, true},
       {"hellaswag", "", choice, {"hellaswag/hellaswag_val.jsonl"}, by_length, hellaswag, 1.0 / 4},
       {"arc_easy",
        "",

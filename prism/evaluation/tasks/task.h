@@ -49,10 +49,16 @@ struct Task {
   std::vector<std::string> figures = {};  ///< names, in the order in which they are shown
   /// @throws InputError for a row without what it needs. Empty for tasks whose items are made (evaluation/ruler).
   std::function<TaskItem(const Json& row)> item = {};
-  double chance = 0;         ///< the accuracy of guessing; 0: not stated
-  std::string labels = {};   ///< a file beside the rows, with a label for each; "": rows have theirs
+  double chance = 0;  ///< the accuracy of guessing; 0: not stated
+  /// Labels that rows lack are in a file beside theirs: valid-labels.lst beside valid.jsonl.
+  bool has_label_file = false;
   int64_t parts = 1;         ///< tasks of its group
   bool reads_texts = false;  ///< each text file of the data folder is an item
+
+  /// Returns true if an item is a whole text, not a question.
+  bool is_text() const { return kind == TaskKind::rolling || kind == TaskKind::halves; }
+  /// Returns true if an item's row names a file instead of holding its text, which may be a book.
+  bool names_file() const { return reads_texts || kind == TaskKind::halves; }
 };
 
 /// All tasks by name, those of a group after each other.

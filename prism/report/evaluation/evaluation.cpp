@@ -63,6 +63,8 @@ class FolderReader {
         for (const auto& name : names) parts.insert(name.get<std::string>());
     for (const auto& [task, row] : json_.at("results").items())
       if (!parts.contains(task)) add_figures(model, task, row);
+    PRISM_CHECK(!model.figures.empty(), kReport,
+                "--evaluation: expected results in {}; found none; name another folder.", plain_line(folder_.string()));
     if (json_.contains("density"))
       for (const auto& [task, density] : json_["density"].items()) model.density[task] = density.get<double>();
     add_grid(model);
@@ -80,7 +82,7 @@ class FolderReader {
     uint64_t hash = 0;
     for (const auto& part : parts_of(task))
       for (auto& sample : samples_of(folder_, part)) {
-        const auto question = sample.at("doc").dump();
+        const auto question = sample.at("doc").dump() + sample.at("arguments").dump();
         hash = mix64(hash + hash_bytes(std::as_bytes(std::span(question))));
         samples.push_back(std::move(sample));
       }
@@ -97,6 +99,9 @@ class FolderReader {
       figure.less_is_better = is_less_better(task, figure.figure);
       if (!figure.less_is_better)
         for (const auto& sample : samples) figure.scores.push_back(sample.at(figure.figure).get<double>());
+      PRISM_CHECK(!figure.has_error || figure.error >= 0, kReport,
+                  "--evaluation: expected standard errors of 0 or more in {}; found {}; name another folder.",
+                  plain_line(folder_.string()), figure.error);
       figure.items = fmt::format("{} {:016x}", samples.size(), hash);
       model.figures.push_back(std::move(figure));
     }
@@ -104,8 +109,8 @@ class FolderReader {
 
   bool is_less_better(const std::string& task, const std::string& figure) const {
     const auto& directions = json_.at("higher_is_better");
-    const auto part = parts_of(task).front();
-    return directions.contains(part) && !directions[part].value(figure, true);
+    const auto parts = parts_of(task);
+    return !parts.empty() && directions.contains(parts.front()) && !directions[parts.front()].value(figure, true);
   }
 
   void add_grid(EvaluatedModel& model) {
@@ -168,12 +173,12 @@ std::string difference_text(const EvaluatedFigure* figure, const EvaluatedFigure
 
 Table difference_table(const EvaluationRecords& records) {
   const auto& first = records.models.front();
-  Table table{
-      "Difference to " + first.label,
-      {{"task"}, {"figure"}},
-      {},
-      {"Paired by item, with the 95% interval (Student's t). Each interval is for one comparison; among many, one "
-       "in twenty excludes zero by chance."}};
+  Table table{"Difference to " + first.label,
+              {{"task"}, {"figure"}},
+              {},
+              {"Paired by item, with the 95% interval (Student's t); perplexities are not paired. Each interval is for "
+               "one comparison; among many, one "
+               "in twenty excludes zero by chance."}};
   for (size_t i = 1; i < records.models.size(); ++i) table.columns.push_back({records.models[i].label, true});
   for (const auto& wanted : first.figures) {
     std::vector<TableCell> row = {{wanted.task}, {wanted.figure}};
@@ -232,7 +237,7 @@ EvaluationRecords read_evaluations(const std::vector<fs::path>& folders) {
   for (const auto& model : records.models) labels.push_back(model.label);
   for (size_t i = 0; i < labels.size(); ++i)
     if (std::ranges::count(labels, labels[i]) > 1)
-      records.models[i].label += fmt::format(" ({})", plain_line(folders[i].lexically_normal().filename().string()));
+      records.models[i].label += fmt::format(" ({})", plain_line(folders[i].lexically_normal().string()));
   return records;
 }
 

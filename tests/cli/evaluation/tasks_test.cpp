@@ -105,7 +105,7 @@ TEST(EvalTasks, CompareAModelWithItself) {
     const auto text = ask({"piqa"}, question_folder(), against);
     ASSERT_EQ(text.status, 0) << text.err;
     for (const char* words :
-         {"the first minus the second", "acc             +0.0000", "0 better, 0 worse, p = 1", "KL of"})
+         {"the first minus the second", "acc             +0.0000", "0 better, 0 worse, sign test: p = 1", "KL of"})
       EXPECT_NE(text.out.find(words), std::string::npos) << words << " in " << text.out;
     auto words = against;
     words.emplace_back("--json");
@@ -128,8 +128,15 @@ TEST(EvalTasks, RefuseWrongInputWithASentence) {
   expect_sentence(run({"eval", trained(), "text.txt", "--task", "piqa", "--data", data}), 2,
                   {"expected no file after the model"});
   expect_sentence(run({"eval", trained()}), 2, {"expected files to read; found none"});
-  expect_sentence(run({"eval", trained(), "text.txt", "--data", data}), 2, {"--data", "belongs to piqa"});
+  expect_sentence(run({"eval", trained(), "text.txt", "--data", data}), 2, {"--data", "belongs to piqa and its like"});
   expect_sentence(ask({"piqa"}, data, {"--stride", "3"}), 2, {"--stride", "belongs to perplexity"});
+  expect_sentence(ask({"piqa"}, data, {"--lengths", "16"}), 2, {"--lengths", "belongs to ruler and needle_grid"});
+  expect_sentence(ask({"piqa"}, data, {"--shots-from", data + "/own.jsonl"}), 2, {"expected the number of shots"});
+  expect_sentence(ask({"piqa"}, data, {"--against-prefill-set", "p=1"}), 2, {"expected --against-prefill with"});
+  expect_sentence(ask({"ruler_vt"}, data, {"--limit", "3"}), 2, {"expected --samples for ruler_vt"});
+  expect_sentence(ask({"multiple_choice", "piqa"}, "-"), 2, {"expected one task with --data -"});
+  expect_sentence(run({"eval", "--task", "piqa"}), 2, {"expected MODEL; found none"});
+  EXPECT_EQ(run({"eval", "--data", data, "--threads", "1", "--limit", "2", "--task", "piqa", trained()}).status, 0);
   expect_sentence(ask({"piqa"}, data, {"--shots", "2"}), 2, {"expected the file of the shots"});
   expect_sentence(ask({"piqa"}, data, {"--against", trained(), "--out", "both"}), 2, {"expected --out for one model"});
   expect_sentence(ask({"piqa"}, data, {"--against", trained(), "--against-prefill", "dense"}), 2, {"found both"});

@@ -85,7 +85,7 @@ TEST_P(Ruler, HidesWhatItAsksForAndFillsTheLength) {
     std::string all;
     for (const auto& target : item.targets) all += "\x01 " + target + ",";
     answers.answers = {{.text = all}};
-    EXPECT_EQ(item_scores(task, item, answers), std::vector<double>{1});
+    EXPECT_EQ(item_scores(task, item, answers), std::vector<double>{100});
     answers.answers[0].text = "";
     EXPECT_EQ(item_scores(task, item, answers), std::vector<double>{0});
   }

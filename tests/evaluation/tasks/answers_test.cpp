@@ -143,6 +143,24 @@ TEST(SampleFile, RefusesTheAnswersToOtherQuestions) {
   EXPECT_REFUSED(SampleFile(path, task, items), "line 1: expected the answers to item 0");
   write_file(path, "what\n");
   EXPECT_THROW(SampleFile(path, task, items), InputError);
+  write_file(path, "my precious");
+  EXPECT_REFUSED(SampleFile(path, task, items), "found another text");
+  EXPECT_EQ(read_file(path), "my precious");
+  const auto link = folder.path() / "link.jsonl";
+  std::filesystem::create_symlink(path, link);
+  EXPECT_REFUSED(SampleFile(link, task, items), "found a link");
+  auto asked = others;
+  asked[0].queries[0].context += "!";
+  std::filesystem::remove(path);
+  {
+    SampleFile file(path, task, others);
+    answer_all(model, task, others, &file, {}, {});
+  }
+  EXPECT_REFUSED(SampleFile(path, task, asked), "line 1: expected the answers to item 0");
+  auto text = read_file(path);
+  const auto number = text.find("\"-") + 1;
+  write_file(path, text.substr(0, number) + "nan" + text.substr(text.find('"', number)));
+  EXPECT_REFUSED(SampleFile(path, task, others), "line 1: expected the answers to item 0");
 }
 
 }  // namespace

@@ -191,11 +191,20 @@ TEST(ReadItems, FindsFilesLabelsAndShots) {
   EXPECT_EQ(items[1].gold, 0);
   EXPECT_EQ(read_items(task, files.path(), {.limit = 1}).size(), 1u);
   items = read_items(task, files.path("piqa/valid.jsonl"),
-                     {.limit = 1, .shots = 2, .shots_from = files.path("piqa/valid.jsonl")});
-  EXPECT_EQ(items[0].queries[0].context, "Question: a\nAnswer: c\n\nQuestion: d\nAnswer: e\n\nQuestion: a\nAnswer:");
+                     {.limit = 1, .shots = 1, .shots_from = files.path("piqa/valid.jsonl")});
+  EXPECT_EQ(items[0].queries[0].context, "Question: d\nAnswer: e\n\nQuestion: a\nAnswer:")
+      << "a question is not among its own shots";
   EXPECT_REFUSED(read_items(task, files.path(), {.shots = 1}), "expected the file of the shots");
   EXPECT_REFUSED(read_items(task, files.path(), {.shots = 3, .shots_from = files.path("piqa/valid.jsonl")}),
                  "expected 3 rows of shots");
+  EXPECT_REFUSED(read_items(task, files.path(), {.shots_from = files.path("piqa/valid.jsonl")}), "expected the number");
+  files.write("piqa/train.jsonl", R"({"goal": "g", "sol1": "h", "sol2": "i"})");
+  EXPECT_REFUSED(read_items(task, files.path("piqa/train.jsonl"), {}), "expected train-labels.lst beside");
+  files.write("piqa/train-labels.lst", "0\n");
+  items = read_items(task, files.path(), {.limit = 1, .shots = 1, .shots_from = files.path("piqa/train.jsonl")});
+  EXPECT_EQ(items[0].queries[0].context, "Question: g\nAnswer: h\n\nQuestion: a\nAnswer:");
+  files.write("piqa/valid-labels.lst", "1\nx\n");
+  EXPECT_REFUSED(read_items(task, files.path(), {}), "valid.jsonl, line 3, or its label in valid-labels.lst, line 2");
   EXPECT_REFUSED(read_items(task, files.path(), {.limit = -1}), "limit of 0 or more; found -1");
 }
 
@@ -236,6 +245,11 @@ TEST(ReadItems, TakesEachTextOfAFolderAsABook) {
   EXPECT_FALSE(items[0].row.contains("page"));
   EXPECT_NE(items[0].row["fingerprint"], items[1].row["fingerprint"]);
   EXPECT_EQ(read_items(task, files.path("books/b.txt"), {}).size(), 1u);
+  const auto halves = read_items(task_of("wikitext_halves"), files.path("books/a.txt"), {});
+  EXPECT_EQ(halves.at(0).queries[0].continuation, "One  two\nthree.");
+  EXPECT_FALSE(halves[0].row.contains("page"));
+  files.write("books/empty.txt", " \n");
+  EXPECT_REFUSED(read_items(task, files.path("books"), {}), "empty.txt: expected text; found none");
   EXPECT_REFUSED(read_items(task, files.path("nowhere"), {}), "expected a folder of your own for the task books");
 }
 

@@ -16,8 +16,8 @@ namespace prism {
 namespace {
 
 /// A folder as prism eval --out writes it: one task with four items, and a group of two parts.
-void write_results(const std::filesystem::path& folder, const std::string& selector,
-                   const std::vector<double>& scores) {
+void write_results(const std::filesystem::path& folder, const std::string& selector, const std::vector<double>& scores,
+                   int seed = 1) {
   std::filesystem::create_directories(folder);
   Json results = {
       {"results",
@@ -34,10 +34,10 @@ void write_results(const std::filesystem::path& folder, const std::string& selec
   write_file(folder / "results_prism.json", results.dump());
   std::string rows, part;
   for (size_t i = 0; i < scores.size(); ++i)
-    rows += Json{{"doc_id", i}, {"doc", {{"goal", i}}}, {"acc", scores[i]}}.dump() + "\n";
+    rows += Json{{"doc_id", i}, {"doc", {{"goal", i}}}, {"arguments", seed}, {"acc", scores[i]}}.dump() + "\n";
   write_file(folder / "samples_piqa.jsonl", rows);
-  write_file(folder / "samples_part_a.jsonl", Json{{"doc", 1}, {"acc", scores[0]}}.dump() + "\n");
-  write_file(folder / "samples_part_b.jsonl", Json{{"doc", 2}, {"acc", scores[1]}}.dump() + "\n");
+  write_file(folder / "samples_part_a.jsonl", Json{{"doc", 1}, {"arguments", 1}, {"acc", scores[0]}}.dump() + "\n");
+  write_file(folder / "samples_part_b.jsonl", Json{{"doc", 2}, {"arguments", 1}, {"acc", scores[1]}}.dump() + "\n");
 }
 
 TEST(ReportEvaluation, ComparesModelsItemByItem) {
@@ -69,10 +69,14 @@ TEST(ReportEvaluation, DoesNotPairOtherQuestions) {
   write_results(folder.path() / "a", "dense", {1, 1, 0, 1});
   write_results(folder.path() / "b", "dense", {1, 1, 0});
   const auto records = read_evaluations({folder.path() / "a", folder.path() / "b"});
-  EXPECT_EQ(records.models[0].label, "small (a)") << "of one name, told apart by their folders";
+  EXPECT_EQ(records.models[0].label, fmt::format("small ({})", (folder.path() / "a").string()))
+      << "of one name, told apart by their folders";
   const auto tables = evaluation_tables(records);
   ASSERT_EQ(tables.size(), 2u);
   EXPECT_EQ(tables[1].rows.size(), 1u) << "only the group has the same items";
+  write_results(folder.path() / "b", "dense", {1, 1, 0, 1}, /*seed=*/2);
+  EXPECT_EQ(evaluation_tables(read_evaluations({folder.path() / "a", folder.path() / "b"}))[1].rows.size(), 1u)
+      << "rows may be alike where prompts are not";
 }
 
 TEST(ReportEvaluation, DrawsTheGridOfNeedles) {
@@ -82,7 +86,8 @@ TEST(ReportEvaluation, DrawsTheGridOfNeedles) {
   for (const int64_t length : {1000, 2000})
     for (const int64_t depth : {0, 100})
       for (const double found : {1.0, length == 2000 && depth == 0 ? 0.0 : 1.0})
-        rows += Json{{"doc", {{"length", length}, {"depth", depth}}}, {"contains", found}}.dump() + "\n";
+        rows +=
+            Json{{"doc", {{"length", length}, {"depth", depth}}}, {"arguments", 1}, {"contains", found}}.dump() + "\n";
   write_file(folder.path() / "samples_needle_grid.jsonl", rows);
   const auto pictures = evaluation_pictures(read_evaluations({folder.path()}));
   ASSERT_EQ(pictures.size(), 1u);
@@ -96,6 +101,17 @@ TEST(ReportEvaluation, RefusesOtherFolders) {
   EXPECT_REFUSED(read_evaluations({folder.path()}), "expected results_prism.json in");
   write_file(folder.path() / "results_prism.json", "{\"results\": 3}");
   EXPECT_REFUSED(read_evaluations({folder.path()}), "expected the files of prism eval --out in");
+  write_results(folder.path(), "dense", {1, 1});
+  auto json = parse_json(read_file(folder.path() / "results_prism.json"), "results");
+  json["group_subtasks"]["piqa"] = Json::array();
+  write_file(folder.path() / "results_prism.json", json.dump());
+  EXPECT_EQ(read_evaluations({folder.path()}).models.size(), 1u) << "a group without parts";
+  json["results"]["piqa"]["acc_stderr,none"] = -5;
+  write_file(folder.path() / "results_prism.json", json.dump());
+  EXPECT_REFUSED(read_evaluations({folder.path()}), "expected standard errors of 0 or more");
+  json["results"] = Json::object();
+  write_file(folder.path() / "results_prism.json", json.dump());
+  EXPECT_REFUSED(read_evaluations({folder.path()}), "expected results in");
   write_file(folder.path() / "results_prism.json", "what");
   EXPECT_THROW(read_evaluations({folder.path()}), InputError);
 }

@@ -1,0 +1,107 @@
+#include "prism/cli/evaluation/questions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "prism/core/error.h"
+#include "prism/core/text/names.h"
+#include "prism/core/text/printable.h"
+#include "prism/data/chat/model_template.h"
+#include "prism/evaluation/ruler/ruler.h"
+#include "prism/evaluation/tasks/items.h"
+
+namespace prism {
+namespace {
+
+bool is_made(const Task& task) {
+  return !task.item;
+}
+
+/// How prompts are written. @throws InputError for a chat template that the model lacks.
+PromptWriter prompt_writer(const EvalWords& words, const ModelFolder& folder) {
+  if (!words.apply_chat_template) return write_plainly;
+  return [chat = chat_template_of(*folder.tokenizer, words.model)](const std::string& question,
+                                                                   const std::string& answer) {
+    const Json messages = Json::array({{{"role", "user"}, {"content", question}}});
+    return chat.render(messages, nullptr, /*add_generation_prompt=*/true) + answer;
+  };
+}
+
+void apply_chat_template(const PromptWriter& write, std::vector<Questions>& all) {
+  for (auto& [task, items] : all) {
+    PRISM_CHECK(task.kind == TaskKind::generation, "eval",
+                "expected tasks whose answers are written, with --apply-chat-template; found {}; leave one out.",
+                task.name);
+    for (auto& item : items) item.queries.at(0).context = write(item.queries.at(0).context, "");
+  }
+}
+
+/// Drops values that occur before.
+void drop_repeated(std::vector<int64_t>& values) {
+  std::set<int64_t> known;
+  std::erase_if(values, [&](int64_t value) { return !known.insert(value).second; });
+}
+
+}  // namespace
+
+bool asks_made(const EvalWords& words) {
+  return std::ranges::any_of(find_tasks(words.tasks), is_made);
+}
+
+bool asks_grid(const EvalWords& words) {
+  return std::ranges::any_of(find_tasks(words.tasks),
+                             [](const Task& task) { return is_made(task) && !is_ruler_task(task); });
+}
+
+void complete_questions(EvalWords& words) {
+  PRISM_CHECK(!words.data.empty(), "eval", "expected a folder with the files of {}; found none; name it with --data.",
+              join_names(words.tasks));
+  PRISM_CHECK(words.files.empty(), "eval",
+              "expected no file after the model with --task {}; found {}; name the data with --data.",
+              words.tasks.front(), plain_line(words.files.front()));
+  const auto tasks = find_tasks(words.tasks);
+  PRISM_CHECK(words.data != "-" || tasks.size() == 1, "eval",
+              "expected one task with --data -, which is read once; found {}; give one at a time.", tasks.size());
+  PRISM_CHECK(words.items.limit == 0 || !std::ranges::all_of(tasks, is_made), "eval",
+              "expected --samples for {}, whose prompts are made; found --limit; give --samples.", words.tasks.front());
+  drop_repeated(words.ruler.lengths);
+  drop_repeated(words.ruler.depths);
+}
+
+std::vector<Questions> read_questions(const EvalWords& words) {
+  std::vector<Questions> all;
+  for (auto& task : find_tasks(words.tasks)) {
+    if (is_made(task)) continue;
+    auto items = read_items(task, words.data, words.items);
+    all.push_back({std::move(task), std::move(items)});
+  }
+  return all;
+}
+
+void add_made_questions(const EvalWords& words, const ModelFolder& folder, int64_t context,
+                        std::vector<Questions>& all) {
+  const auto write = prompt_writer(words, folder);
+  if (words.apply_chat_template) apply_chat_template(write, all);
+  auto tasks = find_tasks(words.tasks);
+  std::erase_if(tasks, [](const Task& task) { return !is_made(task); });
+  if (tasks.empty()) return;
+  for (const int64_t length : words.ruler.lengths)
+    PRISM_CHECK(length <= context, "eval", "expected lengths up to {}, the model's context; found {}; lower --lengths.",
+                context, length);
+  RulerSources sources(words.data, words.ruler.words);
+  for (const auto& task : tasks)
+    if (!is_ruler_task(task)) all.push_back({task, grid_items(*folder.tokenizer, sources, words.ruler, write)});
+  for (const int64_t length : words.ruler.lengths)
+    for (auto task : tasks) {
+      if (!is_ruler_task(task)) continue;
+      auto items = ruler_items(task, *folder.tokenizer, sources, length, words.ruler, write);
+      for (auto* name : {&task.name, &task.group}) *name += fmt::format("_{}", length);
+      all.push_back({std::move(task), std::move(items)});
+    }
+}
+
+}  // namespace prism

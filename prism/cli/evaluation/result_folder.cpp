@@ -1,0 +1,68 @@
+#include "prism/cli/evaluation/result_folder.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "prism/core/error.h"
+#include "prism/core/fields.h"
+#include "prism/core/text/printable.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kSettingsName = "settings.json";
+constexpr const char* kResultsName = "results_prism.json";
+
+/// The object in a file; null if there is no file. @throws InputError for anything else.
+Json read_object(const std::filesystem::path& file) {
+  if (!is_there(file)) return {};
+  const auto name = plain_line(file.string());
+  auto json = parse_json(read_file(file), name);
+  PRISM_CHECK(json.is_object(), "eval", "{}: expected an object; found {}; name another folder with --out.", name,
+              json.type_name());
+  return json;
+}
+
+/// @throws InputError if a setting differs.
+void check_same(const Json& before, const Json& now, const std::string& prefix, const std::string& folder) {
+  for (const auto& [name, value] : now.items()) {
+    if (!before.contains(name)) continue;
+    const auto& found = before[name];
+    if (found.is_object() && value.is_object() && found != value) check_same(found, value, prefix + name + " ", folder);
+    PRISM_CHECK(found == value, "eval",
+                "expected results of the same settings in {}; found {}{} {} instead of {}; name another folder with "
+                "--out.",
+                folder, prefix, name, short_line(found.dump(), 60), short_line(value.dump(), 60));
+  }
+}
+
+}  // namespace
+
+ResultFolder::ResultFolder(std::filesystem::path path, const Json& settings)
+    : path_(std::move(path)), made_(path_), lock_(path_, "eval") {
+  const auto name = plain_line(path_.string());
+  settings_ = read_object(path_ / kSettingsName);
+  check_same(settings_.is_null() ? Json::object() : settings_, settings, "", name);
+  results_ = read_object(path_ / kResultsName);
+  PRISM_CHECK(
+      results_.is_null() || std::ranges::all_of(results_, [](const Json& member) { return member.is_object(); }),
+      "eval", "{}: expected results of prism eval in {}; found others; name another folder with --out.", name,
+      kResultsName);
+  auto both = settings_.is_null() ? Json::object() : settings_;
+  both.update(settings);
+  if (both == settings_) return;
+  settings_ = std::move(both);
+  write_file(path_ / kSettingsName, to_text(settings_, 2) + "\n");
+}
+
+std::filesystem::path ResultFolder::samples(const Task& task) const {
+  return path_ / fmt::format("samples_{}.jsonl", task.name);
+}
+
+void ResultFolder::write(const std::vector<TaskFigures>& figures) {
+  results_ = results_to_json(figures, settings_, results_);
+  write_file(path_ / kResultsName, to_text(results_, 2) + "\n");
+}
+
+}  // namespace prism

@@ -1,0 +1,33 @@
+// The folder that prism eval --out writes: the answers to each item, the figures, and what they depend on.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "prism/core/files.h"
+#include "prism/core/json.h"
+#include "prism/evaluation/tasks/samples.h"
+#include "prism/evaluation/tasks/task.h"
+
+#include <nlohmann/json.hpp>
+
+namespace prism {
+
+class ResultFolder {
+ public:
+  /// @param settings  an object; settings that the folder lacks are added.
+  /// @throws InputError if it has results of other settings, or files of another layout.
+  ResultFolder(std::filesystem::path path, const Json& settings);
+
+  std::filesystem::path samples(const Task& task) const;
+  /// Adds figures to those of earlier calls.
+  void write(const std::vector<TaskFigures>& figures);
+
+ private:
+  std::filesystem::path path_;
+  Json settings_, results_;
+  MadeFolder made_;
+  FolderLock lock_;
+};
+
+}  // namespace prism
