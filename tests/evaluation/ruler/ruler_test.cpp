@@ -121,7 +121,7 @@ TEST_P(Ruler, NamesTheShortestLengthThatWouldDo) {
   auto sources = files.open();
   const auto task = task_of(GetParam());
   const auto message = message_of<InputError>([&] { ruler_items(task, tokenizer(), sources, 200, {.samples = 1}); });
-  EXPECT_CONTAINS(message, "expected a length that holds the smallest prompt of " + GetParam());
+  EXPECT_NE(message.find("expected a length that holds the smallest prompt of " + GetParam()), std::string::npos);
   const auto least = std::stoll(message.substr(message.find(", ") + 2));
   EXPECT_EQ(
       ruler_items(task, tokenizer(), sources, GetParam().ends_with("fwe") ? least + 100 : least, {.samples = 1}).size(),
@@ -186,7 +186,7 @@ TEST(RulerPrompts, AskForOneThingInTheSingular) {
   EXPECT_CONTAINS(prompt_of("ruler_niah_single_3"), "What is the special magic uuid for ");
   EXPECT_CONTAINS(prompt_of("ruler_niah_multivalue"), "What are all the special magic numbers for ");
   const auto several = prompt_of("ruler_niah_multiquery");
-  EXPECT_CONTAINS(several, ", and ");
+  EXPECT_NE(several.find(", and "), std::string::npos);
   EXPECT_TRUE(several.ends_with(" mentioned in the provided text are"));
   EXPECT_TRUE(prompt_of("ruler_vt").ends_with(", they are: "));
   EXPECT_CONTAINS(prompt_of("ruler_qa_1"), "Document 1:\n");
