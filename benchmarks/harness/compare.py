@@ -15,6 +15,7 @@ import lzma
 import math
 import pathlib
 import shutil
+import statistics
 import sys
 import tarfile
 import tempfile
@@ -249,26 +250,24 @@ def parts_of(names):
 
 
 def measure(words, names, data, model, folder):
-    """Items per second in bfloat16, in turn: each task alone, with the harness's best batch size."""
+    """Items per second in bfloat16, in turn: each task alone, with the harness's best batch size. The time of a few items
+    is subtracted from that of all, so that starting and loading the model do not count."""
     groups = [[name] for name in names if name != "wikitext" and not name.startswith("blimp_")]
     if parts_of(names):
         groups.append(parts_of(names))
     print(f"\nitems/s in bfloat16, medians of {words.speed} rounds, without loading the model\n")
     print(f"{'task':<16}{'prism':>9}{'harness':>9}{'batch':>7}{'ratio':>7}")
-    idle_theirs = seconds_of_harness(["piqa"], folder, model, 1, 1)
-    idle_ours = seconds_of_prism(words, ["piqa"], data, model, folder, 1)
     for group in groups:
-        tried = {}
-        for batch in words.batches:
-            tried[batch] = seconds_of_harness(group, folder, model, batch, None) - idle_theirs
+        few = 1 if group[0].startswith("blimp_") else max(4, words.limit // 20)
+        tried = {batch: seconds_of_harness(group, folder, model, batch, None) for batch in words.batches}
         batch = min(tried, key=tried.get)
-        ours, theirs = [], [tried[batch]]
-        for turn in range(words.speed):
-            ours.append(seconds_of_prism(words, group, data, model, folder, None) - idle_ours)
-            if turn > 0:
-                theirs.append(seconds_of_harness(group, folder, model, batch, None) - idle_theirs)
-        items = sum(len(rows_of(folder / "definitions" / f"{name}.jsonl")) for name in group)
-        speeds = [items / sorted(each)[len(each) // 2] for each in (ours, theirs)]
+        ours, theirs = [], []
+        for _ in range(words.speed):
+            ours.append(seconds_of_prism(words, group, data, model, None) - seconds_of_prism(words, group, data, model, few))
+            theirs.append(seconds_of_harness(group, folder, model, batch, None) -
+                          seconds_of_harness(group, folder, model, batch, few))
+        items = sum(len(rows_of(folder / "definitions" / f"{name}.jsonl")) - few for name in group)
+        speeds = [items / statistics.median(each) for each in (ours, theirs)]
         name = "blimp" if group[0].startswith("blimp_") else group[0]
         print(f"{name:<16}{speeds[0]:>9.2f}{speeds[1]:>9.2f}{batch:>7}{speeds[0] / speeds[1]:>7.2f}", flush=True)
 
@@ -282,7 +281,7 @@ def seconds_of_harness(names, folder, model, batch, limit):
                "cpu", "--batch_size", batch, "--output_path", out, *words).seconds
 
 
-def seconds_of_prism(words, names, data, model, folder, limit):
+def seconds_of_prism(words, names, data, model, limit):
     most = words.blimp_limit if names[0].startswith("blimp_") else words.limit
     return run(words.prism, "eval", model, "--task", *names, "--data", data / "zero_shot", "--limit", limit or most,
                "--dtype", "bfloat16").seconds
