@@ -102,7 +102,7 @@ def harness_samples(names, definitions, model, out, dtype, batch):
         ",".join(f"local_{name}" for name in names), "--include_path", definitions, "--device", "cpu", "--batch_size", batch,
         "--log_samples", "--output_path", out)
     results = json.loads(next(out.rglob("results_*.json")).read_text())["results"]
-    samples = {name: sorted(rows_of(next(out.rglob(f"samples_local_{name}_*.jsonl"))), key=lambda row: row["doc_id"])
+    samples = {name: sorted(rows_of(next(out.rglob(f"samples_local_{name}_[0-9]*.jsonl"))), key=lambda row: row["doc_id"])
                for name in names}
     return results, samples, done.seconds
 
