@@ -47,7 +47,7 @@ ResultFolder::ResultFolder(std::filesystem::path path, const Json& settings)
   results_ = read_object(path_ / kResultsName);
   PRISM_CHECK(
       results_.is_null() || std::ranges::all_of(results_, [](const Json& member) { return member.is_object(); }),
-      "eval", "{}: expected results of prism eval in {}; found others; name another folder with --out.", name,
+      "eval", "{}: expected results of prism eval in {}; found different ones; name another folder with --out.", name,
       kResultsName);
   auto both = settings_.is_null() ? Json::object() : settings_;
   both.update(settings);

@@ -2,14 +2,13 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "prism/core/files.h"
 #include "prism/core/json.h"
 #include "prism/evaluation/tasks/samples.h"
 #include "prism/evaluation/tasks/task.h"
-
-#include <nlohmann/json.hpp>
 
 namespace prism {
 

@@ -23,7 +23,7 @@ std::string text_of_file(const std::filesystem::path& path) {
 std::vector<std::string> lines_of_file(const std::filesystem::path& path) {
   LineReader reader(path.string(), kEvaluation);
   std::vector<std::string> lines;
-  while (const auto line = reader.next()) lines.emplace_back(jinja::stripped(*line, nullptr, true, true));
+  while (const auto line = reader.next()) lines.emplace_back(jinja::stripped(*line));
   return lines;
 }
 

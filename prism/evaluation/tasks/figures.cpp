@@ -41,9 +41,9 @@ double accuracy_by_bytes(const TaskItem& item, const ItemAnswers& answers) {
 }
 
 double exact_match(const TaskItem& item, const ItemAnswers& answers) {
-  const auto written = jinja::stripped(answers.answers.at(0).text, nullptr, true, true);
-  return std::ranges::any_of(
-      item.targets, [&](const std::string& target) { return written == jinja::stripped(target, nullptr, true, true); });
+  const auto written = jinja::stripped(answers.answers.at(0).text);
+  return std::ranges::any_of(item.targets,
+                             [&](const std::string& target) { return written == jinja::stripped(target); });
 }
 
 /// The targets that occur in an answer, regardless of case. Control characters in it count as line feeds.

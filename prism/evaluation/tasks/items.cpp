@@ -147,11 +147,10 @@ std::vector<std::string> wikitext_pages(const std::string& text) {
   };
   for (const auto line : jinja::split_at(text, "\n")) {
     // A heading of the first level has one equals sign at each side, those below have more, with spaces between.
-    const auto heading = jinja::stripped(line, nullptr, true, true);
+    const auto heading = jinja::stripped(line);
     const bool opens = heading.starts_with("= ") && !heading.starts_with("= =") && heading.size() > 2 &&
                        heading.ends_with(" =") && !heading.ends_with("= =");
-    if (opens && std::ranges::any_of(
-                     lines, [](std::string_view each) { return !jinja::stripped(each, nullptr, true, true).empty(); }))
+    if (opens && std::ranges::any_of(lines, [](std::string_view each) { return !jinja::stripped(each).empty(); }))
       end_page();
     else if (opens)
       lines.clear();

@@ -35,7 +35,7 @@ std::string without_inner_blanks(std::string_view text, char open, char close) {
     const size_t end = begin == std::string_view::npos ? begin : text.find(close, begin + 1);
     if (end == std::string_view::npos) return made.append(text);
     made.append(text.substr(0, begin + 1));
-    made.append(jinja::stripped(text.substr(begin + 1, end - begin - 1), nullptr, true, true));
+    made.append(jinja::stripped(text.substr(begin + 1, end - begin - 1)));
     made += close;
     text.remove_prefix(end + 1);
   }
@@ -96,7 +96,7 @@ int64_t words_between_blanks(const std::string& text) {
 }
 
 std::string without_wikihow_marks(const std::string& text) {
-  std::string made(jinja::stripped(text, nullptr, true, true));
+  std::string made(jinja::stripped(text));
   replace_all(made, " [title]", ". ");
   for (size_t at = 0; (at = made.find('[', at)) != std::string::npos;) {
     const size_t end = made.find_first_of("]\n", at);

@@ -136,8 +136,8 @@ SampleFile::SampleFile(std::filesystem::path path, Task task, std::span<const Ta
       is_own = false;
     }
     PRISM_CHECK(is_own, kEvaluation,
-                "{}: expected the answers to item {} of {}; found others; name another folder with --out.", place,
-                number, task_.name);
+                "{}: expected the answers to item {} of {}; found different ones; name another folder with --out.",
+                place, number, task_.name);
     ends_.push_back(end + 1);
   }
   // A row that was cut short is dropped, but not the text of another program.

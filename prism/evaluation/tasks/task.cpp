@@ -56,8 +56,7 @@ TaskItem winogrande(const Json& row) {
   PRISM_CHECK(gap != std::string::npos, kEvaluation, "expected a sentence with a gap, _; found none; correct the row.");
   PRISM_CHECK(answer == "1" || answer == "2", kEvaluation, "expected the answer 1 or 2; found {}; correct the row.",
               answer);
-  const auto rest =
-      fmt::format(" {}", jinja::stripped(std::string_view(sentence).substr(gap + 1), nullptr, true, true));
+  const auto rest = fmt::format(" {}", jinja::stripped(std::string_view(sentence).substr(gap + 1)));
   TaskItem item{.row = row, .gold = answer == "2"};
   for (const char* option : {"option1", "option2"}) {
     item.choices.push_back(sentence.substr(0, gap) + text_of(row, option));
@@ -86,8 +85,7 @@ TaskItem lambada(const Json& row) {
 
 /// A text, of whose original form the words and bytes count. @param read  what the model reads.
 TaskItem whole_text(const Json& row, const std::string& original, std::string read) {
-  PRISM_CHECK(!jinja::stripped(original, nullptr, true, true).empty(), kEvaluation,
-              "expected text; found none; leave the text out.");
+  PRISM_CHECK(!jinja::stripped(original).empty(), kEvaluation, "expected text; found none; leave the text out.");
   TaskItem item{.row = row, .queries = {{"", std::move(read)}}};
   item.words = words_between_blanks(original);
   item.bytes = std::ssize(original);

@@ -227,9 +227,10 @@ EvaluationRecords read_evaluations(const std::vector<fs::path>& folders) {
     try {
       records.models.push_back(FolderReader(folder).read());
     } catch (const nlohmann::json::exception&) {
-      throw InputError(kReport, fmt::format("--evaluation: expected the files of prism eval --out in {}; found others; "
-                                            "name another folder.",
-                                            plain_line(folder.string())));
+      throw InputError(kReport,
+                       fmt::format("--evaluation: expected the files of prism eval --out in {}; found different ones; "
+                                   "name another folder.",
+                                   plain_line(folder.string())));
     }
   }
   // Models of the same name are told apart by their folders.

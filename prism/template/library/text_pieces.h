@@ -26,7 +26,8 @@ std::vector<std::string_view> split_words_from_end(std::string_view text, int64_
 std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends = false);
 
 /// The text without white space, or without the given characters, at its ends.
-std::string_view stripped(std::string_view text, const std::string* characters, bool at_begin, bool at_end);
+std::string_view stripped(std::string_view text, const std::string* characters = nullptr, bool at_begin = true,
+                          bool at_end = true);
 
 /// Python's text.replace(old, with, most). @throws InputError if the result is too long
 std::string replaced(Rendering& run, std::string_view text, std::string_view old, std::string_view with, int64_t most);
