@@ -71,6 +71,12 @@ class Workshop:
         (folder / "prompt.txt").write_text(" ".join(lines[:8]))
         prompts = [json.dumps({"id": i, "prompt": lines[i][: 30 * (i + 1)]}) for i in range(5)]
         (folder / "prompts.jsonl").write_text("\n".join(prompts) + "\n")
+        choices = [
+            {"query": line[:40], "choices": [line[40:50], line[40:60], "silver stars"], "gold": i % 3}
+            for i, line in enumerate(lines[:20])
+        ]
+        (folder / "choices.jsonl").write_text("\n".join(map(json.dumps, choices)) + "\n")
+        (folder / "questions.jsonl").write_text('{"prompt": "The golden", "targets": ["river"], "stop": ["."]}\n')
         rows = ["text,label"] + [f'"{line}",{i % 3}' for i, line in enumerate(lines[:900])]
         (folder / "rows.csv").write_text("\n".join(rows) + "\n")
         self.must("tokenizer", "train", "text.txt", "--vocab-size", "400", "--out", "tokenizer")
@@ -130,6 +136,9 @@ def compared_commands():
     yield "generate, int8 cache", ["generate", quantised, "The golden", "--cache-type", "int8", *GREEDY]
     divergence = ["--task", "divergence", "--window", "64", "--cache-type", "int8", "--json"]
     yield "eval, divergence", ["eval", quantised, "part.txt", *divergence]
+    sparse = ["--prefill", "spectral", "--prefill-set", "block_size=16", "--against-prefill", "dense"]
+    yield "eval, choices", ["eval", lm, "--task", "multiple_choice", "--data", "choices.jsonl", *sparse, "--json"]
+    yield "eval, questions", ["eval", lm, "--task", "generate", "--data", "questions.jsonl", "--json"]
     yield "classify", ["classify", "classifier_cpu", "--text", "golden bridge", "--json"]
     yield "eval, classes", ["eval", "classifier_cpu", "rows", "--task", "classification", "--split", "valid", "--json"]
     for kind in ANALYSES:
