@@ -257,6 +257,21 @@ class Records:
         return self.of_kind(arm, "classification",
                             lambda record: percent(sum(record["kept_share"]) / len(record["kept_share"])))
 
+    def budgets(self, arm, figure, by="all", group="all"):
+        """A figure of `prism analyse budgets`, such as share, over a group of texts: its mean over the layers."""
+        seeds = Seeds()
+        for number, path in self.runs(arm).items():
+            found = [row[figure] for row in self.lines(path) if row["kind"] == "layer" and
+                     (row["by"], row["group"]) == (by, group)]
+            seeds[number] = sum(found) / len(found)
+        return seeds
+
+    def changed(self, arm, heads, gain):
+        """Test accuracy, in percent, where `prism eval` changed what head budgets decide."""
+        return Seeds((number, percent(next(row["accuracy"] for row in self.lines(path)
+                                           if (row["budget_heads"], row["budget_gain"]) == (heads, gain))))
+                     for number, path in self.runs(arm).items())
+
     def over_items(self, arm, base):
         """The 95% interval of the difference of two accuracies in percent, by a paired bootstrap over the test texts; the
         seeds of each arm are averaged for every text."""

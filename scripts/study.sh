@@ -14,9 +14,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 study=runs/study
 records=docs/results/study
-sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_seeds muon_slow order_rates order order_rest order_cpu small_rates small novels ladder_small ladder_rates ladder_batch ladder_own_rates ladder_own_rates_rest
-  budgets_rates_snli budgets_rates_ag_news budgets_snli budgets_snli_rest budgets_ag_news budgets_ag_news_rest budgets_dbpedia14 budgets_yelp_full budgets_imdb
-  budgets_lookups budgets_controls budgets_data budgets_shapes
+sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_seeds muon_slow order_rates order order_rest order_cpu wide_heads_rates wide_heads muon_ablation small_rates small novels ladder_small ladder_rates ladder_batch ladder_own_rates ladder_own_rates_rest
+  budgets_rates_snli budgets_rates_ag_news budgets_snli budgets_snli_rest budgets_ag_news budgets_ag_news_rest budgets_dbpedia14 budgets_dbpedia14_rest budgets_yelp_full budgets_yelp_full_rest budgets_imdb budgets_imdb_rest
+  budgets_lookups budgets_matches budgets_controls budgets_data budgets_shapes
   mirrored_rates mirrored_rates_rest mirrored mirrored_rest mirrored_cpu mirrored_memory mirrored_memory_rest mirrored_donor mirrored_graft mirrored_fixed_rates mirrored_fixed mirrored_deep)
 
 # Sweeps with the same recipe and budget share the runs of their baseline.
@@ -100,42 +100,56 @@ for fields in texts:
 END
 }
 
-prepare_lookups() {  # a made task: 1, 2 or 4 keys are looked up among 16, and the class is the largest value found
-  local out=$study/budgets/lookups count
-  if [ -f $out/data.json ]; then return; fi
-  mkdir -p ${out}_texts
-  python3 - ${out}_texts << 'END'
+prepare_made() {  # lookups | matches: made tasks, in which each example asks 1, 2 or 4 questions about its facts
+  local name=$1 out=$study/budgets/$1 count
+  if [ -f "$out/data.json" ]; then return; fi
+  mkdir -p "${out}_texts"
+  python3 - "$name" "${out}_texts" << 'END'
 import json, random, sys
 
 random.seed(1)
-KEYS, VALUES = "bcdfghjklmnpqrst", "aeio"  # a word is a key and its value; bu asks for the value of b, zu for nothing
+CONSONANTS, VOWELS = "bcdfghjklmnpqrst", "aeio"
 
-def example(count):
-    largest = random.randrange(len(VALUES))  # equally many examples of each class, whatever the count
-    values = {key: random.randrange(len(VALUES)) for key in KEYS}
-    asked = random.sample(KEYS, count)
+def lookup(count):
+    """Which is the largest value of the keys that are asked for, among 16 pairs of a key and a value?"""
+    largest = random.randrange(len(VOWELS))  # equally many examples of each class, whatever the count
+    values = {key: random.randrange(len(VOWELS)) for key in CONSONANTS}
+    asked = random.sample(CONSONANTS, count)
     for key in asked:
         values[key] = random.randint(0, largest)
     values[random.choice(asked)] = largest
-    words = [key + VALUES[value] for key, value in values.items()]
-    questions = [key + "u" for key in asked] + ["zu"] * (4 - count)  # as long for every count
-    random.shuffle(words)
+    facts = [key + VOWELS[value] for key, value in values.items()]  # bu asks for the value of b
+    return facts, [key + "u" for key in asked], VOWELS[largest]
+
+def match(count):
+    """Are all words that are asked for among the 16 facts, or all but one?"""
+    words = random.sample([c + v for c in CONSONANTS for v in VOWELS], 17)
+    facts, questions = words[:16], random.sample(words[:16], count)
+    label = random.choice(["all", "one-missing"])
+    if label != "all":
+        questions[0] = words[16]
+    return facts, questions, label
+
+def example(count):
+    facts, questions, label = {"lookups": lookup, "matches": match}[sys.argv[1]](count)
+    questions += ["zu"] * (4 - count)  # asks nothing; as long for every count
+    random.shuffle(facts)
     random.shuffle(questions)
-    return {"facts": " ".join(words), "questions": " ".join(questions), "label": VALUES[largest]}
+    return {"facts": " ".join(facts), "questions": " ".join(questions), "label": label}
 
 for name, rows in [("train", 24000), ("test", 3000)]:
     examples = {count: [example(count) for _ in range(rows // 3)] for count in (1, 2, 4)}
     mixed = [row for rows_of_count in zip(*examples.values()) for row in rows_of_count]
     for file, of in [(name, mixed)] + [(f"{name}_{count}", examples[count]) for count in examples]:
-        with open(f"{sys.argv[1]}/{file}.jsonl", "w", encoding="utf-8") as out:
+        with open(f"{sys.argv[2]}/{file}.jsonl", "w", encoding="utf-8") as out:
             out.writelines(json.dumps(row) + "\n" for row in of)
 END
   # Each word becomes one token, after a space and at the start of a field.
-  grep -oE ' ?[a-z]{2}\b' ${out}_texts/train.jsonl > ${out}_texts/train.txt
-  $prism tokenizer train ${out}_texts/train.txt --vocab-size 512 --out ${out}_texts/tokenizer
+  grep -oE ' ?[a-z]{2}\b' "${out}_texts/train.jsonl" > "${out}_texts/train.txt"
+  $prism tokenizer train "${out}_texts/train.txt" --vocab-size 512 --out "${out}_texts/tokenizer"
   for count in _1 _2 _4 ""; do  # prism analyse budgets reads the tests of one count
     $prism tokenize "${out}_texts/train.jsonl" --test "${out}_texts/test$count.jsonl" --valid-share 0.05 --label label \
-      --text-fields facts,questions --tokenizer ${out}_texts/tokenizer --out "$out$count"
+      --text-fields facts,questions --tokenizer "${out}_texts/tokenizer" --out "$out$count"
   done
 }
 
@@ -162,7 +176,7 @@ run_sweep() {
   case "$1" in
     novels) prepare_tokens runs/novels 8192 ;;
     ladder*) prepare_tokens runs/ladder 2048 ;;
-    budgets_lookups) prepare_lookups ;;
+    budgets_lookups | budgets_matches) prepare_made "${1#budgets_}" ;;
     budgets*) prepare_budgets ;;
     mirrored_memory*) prepare_memory ;;
     mirrored_graft) prepare_graft ;;

@@ -46,12 +46,61 @@ double ratio(double part, double whole) {
   return whole == 0 ? NAN : part / whole;
 }
 
+void check(const LabelOptions& options, const Classifier& classifier) {
+  PRISM_CHECK(options.batch >= 1 && options.batch <= 65536, "classification",
+              "--batch: expected 1 to 65536 texts per forward pass; found {}; change it.", options.batch);
+  PRISM_CHECK(options.examples >= 0, "classification",
+              "--examples: expected a number of examples, or 0 for all; found {}; change it.", options.examples);
+  const auto& heads = options.budget_heads;
+  PRISM_CHECK(heads == "own" || heads == "all" || heads == "random", "classification",
+              "--budget-heads: expected own, all or random; found \"{}\"; choose one of them.", heads);
+  PRISM_CHECK(options.budget_gain == "own" || options.budget_gain == "mean", "classification",
+              "--budget-gain: expected own or mean; found \"{}\"; choose one of them.", options.budget_gain);
+  PRISM_CHECK(!options.changes_budgets() || layers_with_budgets(classifier->config()) > 0, "classification",
+              "--budget-heads, --budget-gain: expected a model with head budgets; found one without; leave them out.");
+}
+
+/// Labels all examples of the loader.
+std::optional<LabelledExamples> label(const Classifier& classifier, ExampleLoader& loader,
+                                      const std::vector<BudgetChange>& changes, const LabelOptions& options,
+                                      const std::function<void(int64_t)>& on_done) {
+  const auto count = static_cast<size_t>(loader.size());
+  LabelledExamples result;
+  result.classes = classifier->config().classes;
+  result.cut = loader.cut_examples();
+  result.labels.resize(count);
+  result.predicted.resize(count);
+  result.nats.resize(count);
+  BudgetRows budgets;
+  int64_t done = 0;
+  for (int64_t n = 0; n < loader.batches_per_epoch(); ++n) {
+    if (stop_signal() != 0) return std::nullopt;
+    auto batch = loader.batch(n);
+    const auto classified =
+        classify(classifier, ExampleTensors(batch), {.seed = static_cast<uint64_t>(options.seed), .first_row = done}, changes);
+    const double* log_p = classified.log_probability_BC.const_data_ptr<double>();
+    for (int64_t b = 0; b < batch.rows; ++b) {
+      const auto row = static_cast<size_t>(b), example = static_cast<size_t>(batch.examples[row]);
+      result.labels[example] = static_cast<int32_t>(batch.labels[row]);
+      result.predicted[example] = classified.predicted[row];
+      result.nats[example] = -log_p[b * result.classes + batch.labels[row]];
+    }
+    budgets.add(classified.budgets, batch.examples);
+    done += batch.rows;
+    on_done(done);
+  }
+  result.budgets = budgets.in_order();
+  return result;
+}
+
 }  // namespace
 
-Classified classify(const Classifier& classifier, const ExampleTensors& batch, BudgetNoise noise) {
+Classified classify(const Classifier& classifier, const ExampleTensors& batch, BudgetNoise noise,
+                    std::vector<BudgetChange> changes) {
   const torch::NoGradGuard no_gradients;
   ForwardContext context = batch.context;
   Budgets budgets(classifier->config().budget_tau, noise);
+  budgets.change(std::move(changes));
   if (layers_with_budgets(classifier->config()) > 0) context.budgets = &budgets;
   const auto hidden = classifier(batch.tokens_BT, context);
   const auto logits_BC = classifier->head.logits(hidden, context.lengths_B);
@@ -68,40 +117,30 @@ Classified classify(const Classifier& classifier, const ExampleTensors& batch, B
 std::optional<LabelledExamples> label_examples(const Classifier& classifier, const LabelledDataset& data,
                                                const LabelOptions& options,
                                                const std::function<void(int64_t, int64_t)>& on_progress) {
-  PRISM_CHECK(options.batch >= 1 && options.batch <= 65536, "classification",
-              "--batch: expected 1 to 65536 texts per forward pass; found {}; change it.", options.batch);
-  PRISM_CHECK(options.examples >= 0, "classification",
-              "--examples: expected a number of examples, or 0 for all; found {}; change it.", options.examples);
+  check(options, classifier);
   ExampleLoader loader(
       data,
       {.context = classifier->config().context, .rows = options.batch, .first = options.examples, .shuffle = false});
-  const auto count = static_cast<size_t>(loader.size());
-  LabelledExamples result;
-  result.classes = classifier->config().classes;
-  result.cut = loader.cut_examples();
-  result.labels.resize(count);
-  result.predicted.resize(count);
-  result.nats.resize(count);
-  BudgetRows budgets;
-  int64_t done = 0;
-  for (int64_t n = 0; n < loader.batches_per_epoch(); ++n) {
-    if (stop_signal() != 0) return std::nullopt;
-    auto batch = loader.batch(n);
-    const auto classified =
-        classify(classifier, ExampleTensors(batch), {.seed = static_cast<uint64_t>(options.seed), .first_row = done});
-    const double* log_p = classified.log_probability_BC.const_data_ptr<double>();
-    for (int64_t b = 0; b < batch.rows; ++b) {
-      const auto row = static_cast<size_t>(b), example = static_cast<size_t>(batch.examples[row]);
-      result.labels[example] = static_cast<int32_t>(batch.labels[row]);
-      result.predicted[example] = classified.predicted[row];
-      result.nats[example] = -log_p[b * result.classes + batch.labels[row]];
+  const bool needs_means = options.budget_heads == "random" || options.budget_gain == "mean";
+  const int64_t passes = needs_means ? 2 : 1;
+  const auto report_pass = [&](int64_t pass) {
+    return [&, pass](int64_t done) {
+      if (on_progress) on_progress(pass * loader.size() + done, passes * loader.size());
+    };
+  };
+  std::vector<BudgetChange> changes(classifier->config().layers.size(),
+                                    {.keeps_all = options.budget_heads == "all", .drawn_share = {}, .gain = {}});
+  if (needs_means) {
+    const auto own = label(classifier, loader, {}, options, report_pass(0));
+    if (!own) return std::nullopt;
+    const auto gains = mean_shares(own->budgets, changes.size()), kept = mean_kept_shares(own->budgets, changes.size());
+    for (size_t l = 0; l < changes.size(); ++l) {
+      const auto heads = static_cast<double>(classifier->config().layers[l].heads);
+      if (options.budget_heads == "random") changes[l].drawn_share = std::round(kept[l] * heads) / heads;
+      if (options.budget_gain == "mean") changes[l].gain = gains[l];
     }
-    budgets.add(classified.budgets, batch.examples);
-    done += batch.rows;
-    if (on_progress) on_progress(done, loader.size());
   }
-  result.budgets = budgets.in_order();
-  return result;
+  return label(classifier, loader, changes, options, report_pass(passes - 1));
 }
 
 ClassificationScores score(const LabelledExamples& labelled) {

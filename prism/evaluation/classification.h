@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "prism/core/fields.h"
@@ -30,11 +31,20 @@ struct LabelledExamples {
 
 struct LabelOptions {
   int64_t batch = 32, examples = 0, seed = 1;
+  std::string budget_heads = "own", budget_gain = "own";
+  /// True if head budgets do not decide all as they were trained to.
+  bool changes_budgets() const { return budget_heads != "own" || budget_gain != "own"; }
   template <class Visitor>
   void visit(Visitor& v) {
     v("batch", batch, "texts per forward pass");
     v("examples", examples, "label only the first N examples; 0: all");
-    v("seed", seed, "seed of layers that draw random heads (budget.kind random)");
+    v("seed", seed, "seed of layers that draw random heads (budget.kind random, or budget_heads random)");
+    v("budget_heads", budget_heads,
+      "heads that a trained head budget computes. own: those that it chooses; all: all heads, each with its own weight; "
+      "random: as many as it computes on average in the layer, at least one, drawn anew for each text, of equal weight");
+    v("budget_gain", budget_gain,
+      "the share s by which a head budget multiplies the heads' outputs. own: that of the text; mean: the layer's mean "
+      "over all texts");
   }
 };
 
@@ -44,12 +54,16 @@ struct Classified {
   std::vector<int32_t> predicted;       ///< the most probable class of each text; of equal ones, the first
   std::vector<BudgetDecision> budgets;  ///< by layer; empty without head budgets
 };
-/// @param noise  for layers that draw random heads.
-Classified classify(const Classifier& classifier, const ExampleTensors& batch, BudgetNoise noise = {});
+/// @param noise    for layers that draw random heads.
+/// @param changes  to what head budgets decide, by layer; empty: none.
+Classified classify(const Classifier& classifier, const ExampleTensors& batch, BudgetNoise noise = {},
+                    std::vector<BudgetChange> changes = {});
 
 /// Labels the examples with the most probable class; of equal ones, the first. Texts longer than the context are cut.
 /// @param on_progress  if given, called with the number of examples done and of all.
-/// @throws InputError  for a batch of no texts or a negative number of examples.
+/// With `budget_heads` random or `budget_gain` mean, all examples are labelled twice: the first pass finds the means.
+/// @throws InputError  for a batch of no texts, a negative number of examples, an unknown choice, or a change of head
+///                     budgets asked of a model without.
 /// @return             std::nullopt if a stop signal arrived (core/stop.h).
 std::optional<LabelledExamples> label_examples(const Classifier& classifier, const LabelledDataset& data,
                                                const LabelOptions& options,

@@ -70,6 +70,36 @@ TEST_F(LabelExamples, DoesNotDependOnTheBatch) {
   }
 }
 
+TEST_F(LabelExamples, MeasuresChangedBudgets) {
+  const auto label = [&](const Classifier& model, const std::string& heads, const std::string& gain) {
+    return *label_examples(model, data(), {.budget_heads = heads, .budget_gain = gain});
+  };
+  const auto learned = classifier("learned"), fixed = classifier("fixed");
+  const auto own = label(learned, "own", "own"), all = label(learned, "all", "own");
+  EXPECT_EQ(mean_kept_shares(all.budgets, 2), (std::vector<double>{1, 1}));
+  EXPECT_EQ(mean_shares(all.budgets, 2)[0], mean_shares(own.budgets, 2)[0]) << "the first layer reads the same";
+  EXPECT_NE(all.nats, own.nats);
+  EXPECT_EQ(label(fixed, "own", "mean").nats, label(fixed, "own", "own").nats) << "all texts have the mean";
+  EXPECT_NE(label(learned, "own", "mean").nats, own.nats);
+  const auto random = label(learned, "random", "own");
+  for (size_t l = 0; l < 2; ++l) {
+    const double heads = static_cast<double>(learned->config().layers[l].heads);
+    EXPECT_NEAR(mean_kept_shares(random.budgets, 2)[l], std::round(mean_kept_shares(own.budgets, 2)[l] * heads) / heads,
+                1e-9);
+  }
+  EXPECT_EQ(label(learned, "random", "own").nats, random.nats) << "the same heads each time";
+  EXPECT_NE(label_examples(learned, data(), {.seed = 2, .budget_heads = "random"})->nats, random.nats);
+}
+
+TEST_F(LabelExamples, RefusesChangesThatItCannotMake) {
+  const auto message = [&](const std::string& budget, const LabelOptions& options) {
+    return message_of([&] { label_examples(classifier(budget), data(), options); });
+  };
+  EXPECT_NE(message("none", {.budget_heads = "all"}).find("expected a model with head budgets"), std::string::npos);
+  EXPECT_NE(message("learned", {.budget_heads = "most"}).find("found \"most\""), std::string::npos);
+  EXPECT_NE(message("learned", {.budget_gain = "none"}).find("expected own or mean"), std::string::npos);
+}
+
 TEST_F(LabelExamples, ReportsTheBudgetsOfEachLayer) {
   EXPECT_TRUE(label_examples(classifier("none"), data(), {})->budgets.empty());
   const auto fixed = label_examples(classifier("fixed"), data(), {});

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "prism/attention/budget/budget_config.h"
@@ -31,6 +32,13 @@ struct BudgetNoise {
   int64_t step = 0, first_row = 0;
 };
 
+/// What a measurement changes in a layer's decisions, to tell what a trained budget gains by which part.
+struct BudgetChange {
+  bool keeps_all = false;             ///< compute all heads, each with its own weight w
+  std::optional<double> drawn_share;  ///< draw this share of the heads at random, with p = 1 / H
+  std::optional<double> gain;         ///< the s in w = s H p; the number of heads stays the text's own
+};
+
 class Budgets {
  public:
   /// For training. @param progress  t / T, 0..1, where t is the number of steps done.
@@ -49,11 +57,17 @@ class Budgets {
   const std::vector<BudgetDecision>& decisions() const { return *decisions_; }
   void decide(size_t layer, BudgetDecision decision) const;
 
+  /// Changes the decisions of passes outside training. @param by_layer  empty, or one for each of the model's layers.
+  void change(std::vector<BudgetChange> by_layer) { changes_ = std::move(by_layer); }
+  /// Null if nothing is changed.
+  const BudgetChange* change_of(size_t layer) const { return changes_.empty() ? nullptr : &changes_.at(layer); }
+
  private:
   BudgetSchedule schedule_;
   double progress_, tau_;
   BudgetNoise noise_;
   std::shared_ptr<std::vector<BudgetDecision>> decisions_;
+  std::vector<BudgetChange> changes_;
 };
 
 /// The mean share of heads of each of a model's layers, 1 for layers without a budget. Empty without decisions.

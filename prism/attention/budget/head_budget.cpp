@@ -67,13 +67,12 @@ HeadWeights HeadBudget::decide(const torch::Tensor& x_BTD, const ForwardContext&
   PRISM_ASSERT(!trains || budgets != nullptr, "budget", "training without Budgets");
   if (budgets != nullptr) tau = budgets->tau();
   const int64_t batch = x_BTD.size(0);
+  const BudgetChange unchanged;
+  const BudgetChange* given = budgets != nullptr ? budgets->change_of(index_) : nullptr;
+  const BudgetChange& change = given != nullptr ? *given : unchanged;
   torch::Tensor s_B, p_BH, order_BH;
   if (config_.kind == "random") {
-    const auto options = x_BTD.options().dtype(torch::kFloat);
-    s_B = at::full({batch}, config_.share, options);
-    p_BH = at::full({batch, heads_}, 1.0 / static_cast<double>(heads_), options);
-    const int64_t draw = context.rows.empty() ? 0 : context.rows[0].draw;
-    order_BH = (budgets != nullptr ? *budgets : Budgets(tau)).normal(index_, batch, heads_, draw).to(x_BTD.device());
+    s_B = at::full({batch}, config_.share, x_BTD.options().dtype(torch::kFloat));
   } else {
     const auto h_BD = summary(x_BTD, context);
     s_B = config_.kind == "learned" ? share(hidden.relu(h_BD)).squeeze(1).sigmoid()
@@ -87,9 +86,17 @@ HeadWeights HeadBudget::decide(const torch::Tensor& x_BTD, const ForwardContext&
     order_BH = p_BH = log_p_BH.exp();
     if (trains) context.auxiliary->add(loss(s_B, log_p_BH, *budgets));
   }
-  const auto kept_BH = largest_heads(s_B.detach(), order_BH.detach());
+  auto count_B = s_B.detach();
+  if (config_.kind == "random" || change.drawn_share) {
+    p_BH = at::full({batch, heads_}, 1.0 / static_cast<double>(heads_), s_B.options());
+    const int64_t draw = context.rows.empty() ? 0 : context.rows[0].draw;
+    order_BH = (budgets != nullptr ? *budgets : Budgets(tau)).normal(index_, batch, heads_, draw).to(x_BTD.device());
+    if (change.drawn_share) count_B = at::full_like(count_B, *change.drawn_share);
+  }
+  const auto kept_BH = change.keeps_all ? at::ones_like(p_BH, torch::kBool) : largest_heads(count_B, order_BH.detach());
   if (budgets != nullptr) budgets->decide(index_, {s_B.detach(), p_BH.detach(), kept_BH});
-  auto weight_BH = s_B.unsqueeze(1) * static_cast<double>(heads_) * p_BH;
+  const auto gain_B = change.gain ? at::full_like(s_B, *change.gain) : s_B;
+  auto weight_BH = gain_B.unsqueeze(1) * static_cast<double>(heads_) * p_BH;
   // Random heads are drawn in training, too: the weights of all heads are equal.
   if (trains) {
     if (config_.train_topk || config_.kind == "random") weight_BH = weight_BH * kept_BH;

@@ -65,6 +65,8 @@ void print_table(const EvalWords& words, const ClassifierFolder& model, const La
     const size_t layers = model.classifier->config().layers.size();
     print_row("share of heads s", by_layer(mean_shares(labelled.budgets, layers)));
     print_row("computed heads", by_layer(mean_kept_shares(labelled.budgets, layers)));
+    if (words.labels.changes_budgets())
+      print_row("changed budgets", fmt::format("heads: {}, gain: {}", words.labels.budget_heads, words.labels.budget_gain));
   }
   print_row("computed in",
             fmt::format("{}, {}, {} examples/s", compute_type_name(model.classifier->compute_type()),
@@ -97,6 +99,8 @@ Json to_json(const EvalWords& words, const std::string& name, const ClassifierFo
     const size_t layers = model.classifier->config().layers.size();
     json["head_share"] = mean_shares(labelled.budgets, layers);
     json["kept_share"] = mean_kept_shares(labelled.budgets, layers);
+    json["budget_heads"] = words.labels.budget_heads;
+    json["budget_gain"] = words.labels.budget_gain;
   }
   json["predicted"] = labelled.predicted;
   return json;

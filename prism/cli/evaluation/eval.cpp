@@ -59,6 +59,7 @@ decoded text does not have.
 
 Classification: texts longer than the model's context are cut off at the end. For a model with head budgets, the output
 also states two means for each layer: s, the share of heads that the model asked for, and the share that was computed.
+--budget-heads all or random and --budget-gain mean change what a trained budget decides, and so tell what it is good for.
 
 Questions: the choice with the largest log-likelihood is the answer (acc); acc_norm and acc_bytes divide by the length
 of the choice. Errors are standard errors. --shots K puts K solved items before each question. --out writes the answer

@@ -268,6 +268,32 @@ TEST(HeadBudget, DrawsRandomHeads) {
                torch::equal(heads.kept_BH[2], heads.kept_BH[3]));
 }
 
+TEST(HeadBudget, IsChangedForMeasurements) {
+  const auto budget = drawn_budget(layer_with("learned"));
+  const auto x_BTD = texts(50, 3);
+  const auto decide = [&](BudgetChange change) {
+    Budgets budgets(0.5, {.seed = 3});
+    if (change.keeps_all || change.drawn_share || change.gain) budgets.change({{}, change, {}});
+    ForwardContext context;
+    context.budgets = &budgets;
+    const auto heads = budget(x_BTD, context, 0.5);
+    return std::pair(heads, budgets.decisions().back());
+  };
+  const auto [own, chosen] = decide({});
+  const auto heads = own.weight_BH.size(1);
+  const auto [all, kept_all] = decide({.keeps_all = true, .drawn_share = {}, .gain = {}});
+  EXPECT_FALSE(all.kept_BH.defined());
+  EXPECT_TRUE(torch::equal(all.weight_BH, own.weight_BH)) << "a head's weight stays";
+  EXPECT_TRUE(torch::equal(kept_all.share_B, chosen.share_B));
+  const auto [scaled, same] = decide({.keeps_all = false, .drawn_share = {}, .gain = 0.25});
+  EXPECT_TRUE(torch::allclose(scaled.weight_BH, 0.25 * static_cast<double>(heads) * chosen.probability_BH));
+  EXPECT_TRUE(torch::equal(same.kept_BH, chosen.kept_BH)) << "the number of heads stays the text's own";
+  const auto [drawn, random] = decide({.keeps_all = false, .drawn_share = 0.4, .gain = 0.25});
+  EXPECT_TRUE(torch::equal(random.kept_BH.sum(1), torch::full({50}, heads * 2 / 5, torch::kLong)));
+  EXPECT_TRUE(torch::allclose(drawn.weight_BH, torch::full_like(drawn.weight_BH, 0.25))) << "p is 1 / H";
+  EXPECT_FALSE(torch::equal(random.kept_BH, random.kept_BH[0].expand_as(random.kept_BH))) << "drawn for each text";
+}
+
 TEST(Budgets, DrawNormalNumbersByPlace) {
   const Budgets budgets({}, 0, {.seed = 5, .step = 3, .first_row = 10});
   const auto all = budgets.normal(2, 20'000, 2);
