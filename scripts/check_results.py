@@ -392,7 +392,7 @@ class Names(dict):
 
 def evaluate(records, expression):
     names = Names({function.__name__: function for function in FUNCTIONS}, __builtins__={})
-    for name in ("loss", "gap", "distance", "parameters", "flops", "accuracy", "kept", "over_items", "tokens", "train_loss",
+    for name in ("loss", "gap", "distance", "parameters", "flops", "accuracy", "kept", "budgets", "changed", "over_items", "tokens", "train_loss",
                  "word_perplexity", "layers", "bytes_per_token", "recipe", "speed", "heads", "method",
                  "held", "named", "above_dense", "each", "line"):
         names[name] = getattr(records, name)
