@@ -14,14 +14,16 @@ namespace {
 
 /// Fewer tokens in common are computed again: a sequence of their own would cost more.
 constexpr int64_t kLeastShared = 8;
-/// Positions of the sequences that are computed together.
-constexpr int64_t kMostPositions = 16384;
+/// Pages of the sequences that are computed together, of what they have in common, and of those that continue it.
+constexpr int64_t kMostPages = 16384 / KvCache::kPage;
 
 /// A sequence to compute: a request, or what several requests have in common, which is kept until all have begun.
 struct Job {
   int64_t request = 0;   ///< the first of them, in the order of the tree
   int64_t length = 0;    ///< tokens in common; 0: it is a single request
   int64_t children = 0;  ///< jobs that continue it and have not begun
+  int64_t pages = 0;     ///< of its keys and values
+  int64_t reserved = 0;  ///< pages of all its children, if they were set aside when it began
   int64_t parent = -1;   ///< the job that it continues; -1: none
   int64_t sequence = -1;
 };
@@ -97,7 +99,8 @@ class Schedule {
     }
     for (int64_t i = 0; i < std::ssize(jobs_); ++i)
       if (at(i).parent < 0) ready_.push_back(i);
-    std::ranges::stable_sort(ready_, {}, [&](int64_t i) { return positions(at(i)); });
+    std::ranges::stable_sort(ready_, {}, [&](int64_t i) { return tokens_of(at(i)); });
+    engine_.make_room(std::min(count_pages(), kMostPages));
   }
   Schedule(const Schedule&) = delete;
   Schedule& operator=(const Schedule&) = delete;
@@ -118,15 +121,31 @@ class Schedule {
  private:
   Job& at(int64_t job) { return jobs_[static_cast<size_t>(job)]; }
   const ScoreRequest& request_of(const Job& job) const { return requests_[static_cast<size_t>(job.request)]; }
-  int64_t positions(const Job& job) const {
+  int64_t tokens_of(const Job& job) const {
     return job.length > 0 ? job.length : std::ssize(request_of(job).tokens) - request_of(job).unread;
+  }
+
+  /// Sets the pages of each job. @return  their sum.
+  int64_t count_pages() {
+    int64_t sum = 0;
+    for (auto& job : jobs_) {
+      job.pages = KvCache::pages_for(tokens_of(job));
+      if (job.parent >= 0) at(job.parent).reserved += job.pages;
+      sum += job.pages;
+    }
+    for (auto& job : jobs_)
+      if (job.pages + job.reserved > kMostPages) job.reserved = 0;
+    return sum;
   }
 
   void submit_ready() {
     while (!ready_.empty()) {
       const int64_t number = ready_.back();
       auto& job = at(number);
-      if (!running_.empty() && positions_ + positions(job) > kMostPositions) return;
+      const bool is_set_aside = job.parent >= 0 && at(job.parent).reserved > 0;
+      const int64_t pages = job.reserved + (is_set_aside ? 0 : job.pages);
+      if (!running_.empty() && pages_ + pages > kMostPages) return;
+      pages_ += pages;
       ready_.pop_back();
       auto request = engine_request(job);
       if (job.parent < 0) {
@@ -134,9 +153,11 @@ class Schedule {
       } else {
         auto& parent = at(job.parent);
         job.sequence = engine_.fork(parent.sequence, std::move(request));
-        if (--parent.children == 0) engine_.cancel(parent.sequence);
+        if (--parent.children == 0) {
+          engine_.cancel(parent.sequence);
+          pages_ -= parent.pages;
+        }
       }
-      positions_ += positions(job);
       running_[job.sequence] = number;
     }
   }
@@ -165,8 +186,10 @@ class Schedule {
   void end(int64_t sequence) {
     const int64_t number = running_.at(sequence);
     running_.erase(sequence);
-    positions_ -= positions(at(number));
-    if (at(number).length == 0) return;
+    if (at(number).length == 0) {
+      pages_ -= at(number).pages;
+      return;
+    }
     for (int64_t i = std::ssize(jobs_) - 1; i > number; --i)
       if (at(i).parent == number) ready_.push_back(i);
   }
@@ -178,11 +201,11 @@ class Schedule {
   std::vector<int64_t> first_row_;      ///< of each request in hidden_ND_
   std::vector<int64_t> ready_;          ///< jobs that can begin; the last is the next
   std::map<int64_t, int64_t> running_;  ///< jobs by their sequences
-  int64_t positions_ = 0;               ///< of those that run
+  int64_t pages_ = 0;                   ///< of those that run or have children to begin, and those set aside
 };
 
 EngineOptions with_room_for_all(EngineOptions options) {
-  options.sequences = kMostPositions;
+  options.sequences = kMostPages;
   return options;
 }
 

@@ -36,7 +36,7 @@ struct Score {
 
 class Scorer {
  public:
-  /// @param engine  `sequences` is not used: as many are computed together as have some ten thousand tokens.
+  /// @param engine  `sequences` is not used: as many are computed together as have 128 pages of keys and values.
   /// @throws InputError as Engine.
   explicit Scorer(Decoder decoder, EngineOptions engine = {});
 
