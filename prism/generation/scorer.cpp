@@ -248,8 +248,7 @@ std::vector<Score> Scorer::scores_of(std::span<const ScoreRequest> requests, con
   for (const auto& each : requests) {
     const int64_t count = each.predictions();
     scores.push_back({.log_likelihood = -std::accumulate(loss, loss + count, 0.0),
-                      .is_greedy = std::all_of(is_top, is_top + count, [](bool top) { return top; }),
-                      .losses = {loss, loss + count}});
+                      .is_greedy = std::all_of(is_top, is_top + count, [](bool top) { return top; })});
     loss += count;
     is_top += count;
   }

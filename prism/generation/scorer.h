@@ -29,9 +29,8 @@ int64_t count_predictions(std::span<const ScoreRequest> requests);
 
 /// What was found about the tokens from `scored_from` on.
 struct Score {
-  double log_likelihood = 0;   ///< sum of the natural logarithms of their probabilities
-  bool is_greedy = true;       ///< no other token is likelier than any of them
-  std::vector<double> losses;  ///< minus the logarithm of each one's probability
+  double log_likelihood = 0;  ///< sum of the natural logarithms of their probabilities
+  bool is_greedy = true;      ///< no other token is likelier than any of them
 };
 
 class Scorer {
@@ -45,7 +44,7 @@ class Scorer {
 
   /// Scores each request as if it were alone. Those that begin alike share the keys and values of what they have in
   /// common, but not with a selector or head budgets, which read whole prompts. Logits are computed for the tokens that
-  /// are scored, and only for them. Losses are float32, their sum is float64.
+  /// are scored, and only for them. Logarithms are float32, their sum is float64.
   /// @throws InputError for a request that the context has no room for.
   std::vector<Score> score(std::span<const ScoreRequest> requests, const OnStep& on_step = {});
   /// The hidden states from which those tokens are predicted, [predictions, d_model]: those of the first request, then

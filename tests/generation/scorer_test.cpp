@@ -65,7 +65,6 @@ TEST(Scorer, GivesEachLogLikelihoodAsIfItWereAlone) {
     const auto& request = requests[i];
     const std::vector<int64_t> labels(request.tokens.begin() + request.scored_from, request.tokens.end());
     EXPECT_EQ(std::ssize(labels), request.predictions());
-    EXPECT_EQ(scores[i].losses.size(), labels.size());
     if (labels.empty()) {
       EXPECT_EQ(scores[i].log_likelihood, 0);
       EXPECT_TRUE(scores[i].is_greedy);
@@ -103,6 +102,25 @@ TEST(Scorer, ScoresMoreThanIsComputedTogether) {
   Scorer scorer(decoder);
   const auto together = scorer.score(requests);
   for (const size_t i : {size_t{0}, size_t{77}, size_t{119}}) {
+    const auto alone = scorer.score(std::span(requests).subspan(i, 1));
+    EXPECT_NEAR(together[i].log_likelihood, alone[0].log_likelihood, 1e-4);
+  }
+}
+
+TEST(Scorer, ComputesManyShortContinuationsTogether) {
+  // More pages than are computed together: of many short contexts, and of one context that very many continue.
+  std::vector<ScoreRequest> requests;
+  const auto shots = random_ids(40, 1);
+  for (uint64_t i = 0; i < 300; ++i) {
+    const auto context = i < 150 ? random_ids(12, 10 + i / 3) : shots;
+    requests.push_back({.tokens = joined(context, random_ids(3, 1000 + i)), .scored_from = std::ssize(context)});
+  }
+  const auto decoder = tiny_decoder(400);
+  Scorer scorer(decoder);
+  int64_t steps = 0;
+  const auto together = scorer.score(requests, [&](int64_t) { ++steps; });
+  EXPECT_LE(steps, 12);
+  for (const size_t i : {size_t{0}, size_t{149}, size_t{150}, size_t{299}}) {
     const auto alone = scorer.score(std::span(requests).subspan(i, 1));
     EXPECT_NEAR(together[i].log_likelihood, alone[0].log_likelihood, 1e-4);
   }
