@@ -136,7 +136,7 @@ def compared_commands():
     yield "generate, int8 cache", ["generate", quantised, "The golden", "--cache-type", "int8", *GREEDY]
     divergence = ["--task", "divergence", "--window", "64", "--cache-type", "int8", "--json"]
     yield "eval, divergence", ["eval", quantised, "part.txt", *divergence]
-    sparse = ["--prefill", "spectral", "--prefill-set", "block_size=16", "--against-prefill", "dense"]
+    sparse = ["--prefill", "spectral", "--prefill-set", "block_size=32", "--against-prefill", "dense"]
     yield "eval, choices", ["eval", lm, "--task", "multiple_choice", "--data", "choices.jsonl", *sparse, "--json"]
     yield "eval, questions", ["eval", lm, "--task", "generate", "--data", "questions.jsonl", "--json"]
     yield "classify", ["classify", "classifier_cpu", "--text", "golden bridge", "--json"]

@@ -76,8 +76,8 @@ std::optional<LabelledExamples> label(const Classifier& classifier, ExampleLoade
   for (int64_t n = 0; n < loader.batches_per_epoch(); ++n) {
     if (stop_signal() != 0) return std::nullopt;
     auto batch = loader.batch(n);
-    const auto classified =
-        classify(classifier, ExampleTensors(batch), {.seed = static_cast<uint64_t>(options.seed), .first_row = done}, changes);
+    const auto classified = classify(classifier, ExampleTensors(batch),
+                                     {.seed = static_cast<uint64_t>(options.seed), .first_row = done}, changes);
     const double* log_p = classified.log_probability_BC.const_data_ptr<double>();
     for (int64_t b = 0; b < batch.rows; ++b) {
       const auto row = static_cast<size_t>(b), example = static_cast<size_t>(batch.examples[row]);

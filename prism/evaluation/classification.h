@@ -40,8 +40,10 @@ struct LabelOptions {
     v("examples", examples, "label only the first N examples; 0: all");
     v("seed", seed, "seed of layers that draw random heads (budget.kind random, or budget_heads random)");
     v("budget_heads", budget_heads,
-      "heads that a trained head budget computes. own: those that it chooses; all: all heads, each with its own weight; "
-      "random: as many as it computes on average in the layer, at least one, drawn anew for each text, of equal weight");
+      "heads that a trained head budget computes. own: those that it chooses; all: all heads, each with its own "
+      "weight; "
+      "random: as many as it computes on average in the layer, at least one, drawn anew for each text, of equal "
+      "weight");
     v("budget_gain", budget_gain,
       "the share s by which a head budget multiplies the heads' outputs. own: that of the text; mean: the layer's mean "
       "over all texts");

@@ -66,7 +66,8 @@ void print_table(const EvalWords& words, const ClassifierFolder& model, const La
     print_row("share of heads s", by_layer(mean_shares(labelled.budgets, layers)));
     print_row("computed heads", by_layer(mean_kept_shares(labelled.budgets, layers)));
     if (words.labels.changes_budgets())
-      print_row("changed budgets", fmt::format("heads: {}, gain: {}", words.labels.budget_heads, words.labels.budget_gain));
+      print_row("changed budgets",
+                fmt::format("heads: {}, gain: {}", words.labels.budget_heads, words.labels.budget_gain));
   }
   print_row("computed in",
             fmt::format("{}, {}, {} examples/s", compute_type_name(model.classifier->compute_type()),
