@@ -14,6 +14,7 @@ import json
 import lzma
 import math
 import pathlib
+import re
 import shutil
 import statistics
 import sys
@@ -41,7 +42,7 @@ def original_rows(task, data):
         labels = (folder / "piqa/valid-labels.lst").read_text().split()
         return [row | {"label": int(label)} for row, label in zip(rows_of(folder / "piqa/valid.jsonl"), labels)]
     if task == "hellaswag":
-        return [row | {"ctx_a": row["ctx"], "ctx_b": ""} for row in rows_of(folder / "hellaswag/hellaswag_val.jsonl.xz")]
+        return [row | divided_context(row["ctx"]) for row in rows_of(folder / "hellaswag/hellaswag_val.jsonl.xz")]
     if task in ("arc_easy", "arc_challenge"):
         return [{"question": row["query"].removeprefix("Question: "), "answerKey": LETTERS[row["gold"]],
                  "choices": {"text": row["choices"], "label": list(LETTERS[:len(row["choices"])])}}
@@ -55,6 +56,12 @@ def original_rows(task, data):
     if task == "wikitext":
         return [{"page": page} for page in wikitext_pages(data / "wikitext-2/wiki.test.raw.xz")]
     return rows_of(folder / f"blimp/{task.removeprefix('blimp_')}.jsonl")
+
+
+def divided_context(context):
+    """ctx_a and ctx_b of the original file: the beginning of a last sentence stands apart, in small letters."""
+    begun = re.fullmatch(r"(.*[.!?]) ([^.!?]+)", context, re.DOTALL)
+    return {"ctx_a": begun[1], "ctx_b": begun[2]} if begun else {"ctx_a": context, "ctx_b": ""}
 
 
 def wikitext_pages(path):

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "prism/core/error.h"
@@ -46,14 +47,19 @@ double ratio(double part, double whole) {
   return whole == 0 ? NAN : part / whole;
 }
 
-void check(const LabelOptions& options, const Classifier& classifier) {
+const std::map<std::string, BudgetChange::Heads> kHeads = {{"own", BudgetChange::Heads::own},
+                                                           {"all", BudgetChange::Heads::all},
+                                                           {"random", BudgetChange::Heads::drawn},
+                                                           {"shuffled", BudgetChange::Heads::shuffled}};
+
+void check_options(const LabelOptions& options, const Classifier& classifier) {
   PRISM_CHECK(options.batch >= 1 && options.batch <= 65536, "classification",
               "--batch: expected 1 to 65536 texts per forward pass; found {}; change it.", options.batch);
   PRISM_CHECK(options.examples >= 0, "classification",
               "--examples: expected a number of examples, or 0 for all; found {}; change it.", options.examples);
-  const auto& heads = options.budget_heads;
-  PRISM_CHECK(heads == "own" || heads == "all" || heads == "random", "classification",
-              "--budget-heads: expected own, all or random; found \"{}\"; choose one of them.", heads);
+  PRISM_CHECK(kHeads.contains(options.budget_heads), "classification",
+              "--budget-heads: expected own, all, random or shuffled; found \"{}\"; choose one of them.",
+              options.budget_heads);
   PRISM_CHECK(options.budget_gain == "own" || options.budget_gain == "mean", "classification",
               "--budget-gain: expected own or mean; found \"{}\"; choose one of them.", options.budget_gain);
   PRISM_CHECK(!options.changes_budgets() || layers_with_budgets(classifier->config()) > 0, "classification",
@@ -117,7 +123,7 @@ Classified classify(const Classifier& classifier, const ExampleTensors& batch, B
 std::optional<LabelledExamples> label_examples(const Classifier& classifier, const LabelledDataset& data,
                                                const LabelOptions& options,
                                                const std::function<void(int64_t, int64_t)>& on_progress) {
-  check(options, classifier);
+  check_options(options, classifier);
   ExampleLoader loader(
       data,
       {.context = classifier->config().context, .rows = options.batch, .first = options.examples, .shuffle = false});
@@ -128,8 +134,7 @@ std::optional<LabelledExamples> label_examples(const Classifier& classifier, con
       if (on_progress) on_progress(pass * loader.size() + done, passes * loader.size());
     };
   };
-  std::vector<BudgetChange> changes(classifier->config().layers.size(),
-                                    {.keeps_all = options.budget_heads == "all", .drawn_share = {}, .gain = {}});
+  std::vector<BudgetChange> changes(classifier->config().layers.size(), {.heads = kHeads.at(options.budget_heads)});
   if (needs_means) {
     const auto own = label(classifier, loader, {}, options, report_pass(0));
     if (!own) return std::nullopt;

@@ -38,14 +38,15 @@ struct LabelOptions {
   void visit(Visitor& v) {
     v("batch", batch, "texts per forward pass");
     v("examples", examples, "label only the first N examples; 0: all");
-    v("seed", seed, "seed of layers that draw random heads (budget.kind random, or budget_heads random)");
+    v("seed", seed, "seed of layers that draw random heads (budget.kind random, budget_heads random and shuffled)");
     v("budget_heads", budget_heads,
       "heads that a trained head budget computes. own: those that it chooses; all: all heads, each with its own "
       "weight; "
-      "random: as many as it computes on average in the layer, at least one, drawn anew for each text, of equal "
-      "weight");
+      "random: as many as it computes on average in the layer (rounded), drawn anew for each text, with p = 1 / H; "
+      "shuffled: as many as it chooses, with the same weights, drawn anew for each text");
     v("budget_gain", budget_gain,
-      "the share s by which a head budget multiplies the heads' outputs. own: that of the text; mean: the layer's mean "
+      "the share s by which a head budget multiplies the outputs of heads. own: that of the text; mean: the layer's "
+      "mean "
       "over all texts");
   }
 };
@@ -62,8 +63,8 @@ Classified classify(const Classifier& classifier, const ExampleTensors& batch, B
                     std::vector<BudgetChange> changes = {});
 
 /// Labels the examples with the most probable class; of equal ones, the first. Texts longer than the context are cut.
-/// @param on_progress  if given, called with the number of examples done and of all.
 /// With `budget_heads` random or `budget_gain` mean, all examples are labelled twice: the first pass finds the means.
+/// @param on_progress  if given, called with the number of examples done and of all.
 /// @throws InputError  for a batch of no texts, a negative number of examples, an unknown choice, or a change of head
 ///                     budgets asked of a model without.
 /// @return             std::nullopt if a stop signal arrived (core/stop.h).

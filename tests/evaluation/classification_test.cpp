@@ -55,7 +55,7 @@ class LabelExamples : public testing::Test {
 };
 
 TEST_F(LabelExamples, DoesNotDependOnTheBatch) {
-  for (const char* budget : {"none", "learned", "fixed"}) {
+  for (const char* budget : {"none", "learned", "fixed", "random"}) {
     const auto model = classifier(budget);
     const auto valid = data();
     const auto one = label_examples(model, valid, {.batch = 1}), many = label_examples(model, valid, {.batch = 7});
@@ -81,6 +81,22 @@ TEST_F(LabelExamples, MeasuresChangedBudgets) {
   EXPECT_NE(all.nats, own.nats);
   EXPECT_EQ(label(fixed, "own", "mean").nats, label(fixed, "own", "own").nats) << "all texts have the mean";
   EXPECT_NE(label(learned, "own", "mean").nats, own.nats);
+  // Where s is the same for all texts, its mean is that s, in each layer.
+  const auto constant = classifier("learned");
+  {
+    const torch::NoGradGuard no_gradients;
+    for (size_t l = 0; l < constant->blocks.size(); ++l) {
+      auto& share = constant->blocks[l]->attention.budget.share;
+      share.weight.tensor().zero_();
+      share.bias.tensor().fill_(l == 0 ? -0.3 : 0.4);
+    }
+  }
+  const auto own_constant = label(constant, "own", "own"), mean_constant = label(constant, "own", "mean");
+  EXPECT_NE(mean_shares(own_constant.budgets, 2)[0], mean_shares(own_constant.budgets, 2)[1]);
+  for (size_t i = 0; i < own_constant.nats.size(); ++i) EXPECT_NEAR(mean_constant.nats[i], own_constant.nats[i], 1e-5);
+  const auto shuffled = label(learned, "shuffled", "own");
+  EXPECT_EQ(mean_kept_shares(shuffled.budgets, 2)[0], mean_kept_shares(own.budgets, 2)[0]);
+  EXPECT_NE(shuffled.nats, own.nats);
   const auto random = label(learned, "random", "own");
   for (size_t l = 0; l < 2; ++l) {
     const double heads = static_cast<double>(learned->config().layers[l].heads);

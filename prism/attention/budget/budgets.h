@@ -8,9 +8,9 @@
 
 #include <torch/types.h>
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "prism/attention/budget/budget_config.h"
@@ -32,11 +32,17 @@ struct BudgetNoise {
   int64_t step = 0, first_row = 0;
 };
 
-/// What a measurement changes in a layer's decisions, to tell what a trained budget gains by which part.
+/// What a measurement changes in a layer's decisions, to tell which part of a trained budget does what.
 struct BudgetChange {
-  bool keeps_all = false;             ///< compute all heads, each with its own weight w
-  std::optional<double> drawn_share;  ///< draw this share of the heads at random, with p = 1 / H
-  std::optional<double> gain;         ///< the s in w = s H p; the number of heads stays the text's own
+  enum class Heads {
+    own,       ///< those that the budget chooses
+    all,       ///< all heads, each with its own weight w
+    drawn,     ///< `drawn_share` of the heads, at random, with p = 1 / H
+    shuffled,  ///< as many as the budget chooses, with the same weights, but at random
+  };
+  Heads heads = Heads::own;
+  double drawn_share = 1;
+  double gain = NAN;  ///< the s in w = s H p; NaN: the text's own. The number of heads stays.
 };
 
 class Budgets {
@@ -59,8 +65,7 @@ class Budgets {
 
   /// Changes the decisions of passes outside training. @param by_layer  empty, or one for each of the model's layers.
   void change(std::vector<BudgetChange> by_layer) { changes_ = std::move(by_layer); }
-  /// Null if nothing is changed.
-  const BudgetChange* change_of(size_t layer) const { return changes_.empty() ? nullptr : &changes_.at(layer); }
+  BudgetChange change_of(size_t layer) const { return changes_.empty() ? BudgetChange() : changes_.at(layer); }
 
  private:
   BudgetSchedule schedule_;

@@ -2,6 +2,8 @@
 
 #include <ATen/Functions.h>
 
+#include <cmath>
+
 #include "prism/core/error.h"
 #include "prism/layers/pooling.h"
 
@@ -67,9 +69,9 @@ HeadWeights HeadBudget::decide(const torch::Tensor& x_BTD, const ForwardContext&
   PRISM_ASSERT(!trains || budgets != nullptr, "budget", "training without Budgets");
   if (budgets != nullptr) tau = budgets->tau();
   const int64_t batch = x_BTD.size(0);
-  const BudgetChange unchanged;
-  const BudgetChange* given = budgets != nullptr ? budgets->change_of(index_) : nullptr;
-  const BudgetChange& change = given != nullptr ? *given : unchanged;
+  const auto change = budgets != nullptr ? budgets->change_of(index_) : BudgetChange();
+  PRISM_ASSERT(!trains || (change.heads == BudgetChange::Heads::own && std::isnan(change.gain)), "budget",
+               "training with changed decisions");
   torch::Tensor s_B, p_BH, order_BH;
   if (config_.kind == "random") {
     s_B = at::full({batch}, config_.share, x_BTD.options().dtype(torch::kFloat));
@@ -87,15 +89,21 @@ HeadWeights HeadBudget::decide(const torch::Tensor& x_BTD, const ForwardContext&
     if (trains) context.auxiliary->add(loss(s_B, log_p_BH, *budgets));
   }
   auto count_B = s_B.detach();
-  if (config_.kind == "random" || change.drawn_share) {
-    p_BH = at::full({batch, heads_}, 1.0 / static_cast<double>(heads_), s_B.options());
+  using Heads = BudgetChange::Heads;
+  const bool draws = config_.kind == "random" || change.heads == Heads::drawn;
+  if (draws || change.heads == Heads::shuffled) {
     const int64_t draw = context.rows.empty() ? 0 : context.rows[0].draw;
-    order_BH = (budgets != nullptr ? *budgets : Budgets(tau)).normal(index_, batch, heads_, draw).to(x_BTD.device());
-    if (change.drawn_share) count_B = at::full_like(count_B, *change.drawn_share);
+    const auto drawn_BH =
+        (budgets != nullptr ? *budgets : Budgets(tau)).normal(index_, batch, heads_, draw).to(x_BTD.device());
+    p_BH = draws ? at::full({batch, heads_}, 1.0 / static_cast<double>(heads_), s_B.options())
+                 : p_BH.gather(1, drawn_BH.argsort(/*stable=*/true, 1, false));
+    order_BH = draws ? drawn_BH : p_BH;
+    if (change.heads == Heads::drawn) count_B = at::full_like(count_B, change.drawn_share);
   }
-  const auto kept_BH = change.keeps_all ? at::ones_like(p_BH, torch::kBool) : largest_heads(count_B, order_BH.detach());
+  const auto kept_BH =
+      change.heads == Heads::all ? at::ones_like(p_BH, torch::kBool) : largest_heads(count_B, order_BH.detach());
   if (budgets != nullptr) budgets->decide(index_, {s_B.detach(), p_BH.detach(), kept_BH});
-  const auto gain_B = change.gain ? at::full_like(s_B, *change.gain) : s_B;
+  const auto gain_B = std::isnan(change.gain) ? s_B : at::full_like(s_B, change.gain);
   auto weight_BH = gain_B.unsqueeze(1) * static_cast<double>(heads_) * p_BH;
   // Random heads are drawn in training, too: the weights of all heads are equal.
   if (trains) {

@@ -102,6 +102,7 @@ Json to_json(const EvalWords& words, const std::string& name, const ClassifierFo
     json["kept_share"] = mean_kept_shares(labelled.budgets, layers);
     json["budget_heads"] = words.labels.budget_heads;
     json["budget_gain"] = words.labels.budget_gain;
+    json["seed"] = words.labels.seed;
   }
   json["predicted"] = labelled.predicted;
   return json;
@@ -149,7 +150,9 @@ void run_classification(EvalWords& words) {
   const auto other = load(words.against);
   const auto first = measure(words, words.model, model, data);
   if (!words.json) fmt::print("\n");
-  const auto second = measure(words, words.against, other, data);
+  EvalWords unchanged = words;
+  unchanged.labels.budget_heads = unchanged.labels.budget_gain = "own";
+  const auto second = measure(unchanged, words.against, other, data);
   const auto paired = paired_score(right_answers(first), right_answers(second));
   if (!words.json) {
     fmt::print("\n");

@@ -54,12 +54,13 @@ is loaded by --weights and --dtype, with its cache by --cache-type, and reads ev
 read at once or in the chunks of --prefill-chunk, and its logits are those by which perplexity is measured. Decoded, it
 is read token by token through the cache, with the products of generation, up to 32 windows together. --skip leaves out
 the first predictions of every window: --window 512 --stride 512 --skip 256 scores what llama-perplexity --kl-divergence
-does, and one token more in each window. Models with head budgets are refused, because they decide by a prompt that
+does for models whose texts no token opens, and one token more in each window. Models with head budgets are refused, because they decide by a prompt that
 decoded text does not have.
 
 Classification: texts longer than the model's context are cut off at the end. For a model with head budgets, the output
 also states two means for each layer: s, the share of heads that the model asked for, and the share that was computed.
---budget-heads all or random and --budget-gain mean change what a trained budget decides, and so tell what it is good for.
+--budget-heads and --budget-gain change what MODEL's budgets decide (not those of --against), to tell which part of a
+trained budget does what.
 
 Questions: the choice with the largest log-likelihood is the answer (acc); acc_norm and acc_bytes divide by the length
 of the choice. Errors are standard errors. --shots K puts K solved items before each question. --out writes the answer

@@ -51,14 +51,18 @@ class NeedleMaker {
 std::string in_essays(const std::vector<std::string>& needles, const std::vector<std::string>& words,
                       const std::vector<int64_t>& percents, int64_t units) {
   const auto sentences = sentences_of(words, units);
+  const auto count = static_cast<double>(sentences.size());
   std::vector<int64_t> places;
-  for (const int64_t percent : percents) places.push_back(std::ssize(sentences) * percent / 100);
+  for (const int64_t percent : percents)
+    places.push_back(static_cast<int64_t>(count * (static_cast<double>(percent) / 100)));
   std::ranges::sort(places);
+  places.push_back(std::ssize(sentences));
+  // Where no sentence stands between two needles, or before or after them, there are two blanks, as in RULER.
   std::vector<std::string> parts;
-  size_t next = 0;
-  for (int64_t i = 0; i <= std::ssize(sentences); ++i) {
-    while (next < places.size() && places[next] == i) parts.push_back(needles[next++]);
-    if (i < std::ssize(sentences)) parts.push_back(sentences[static_cast<size_t>(i)]);
+  int64_t first = 0;
+  for (size_t i = 0; i < places.size(); first = places[i++]) {
+    parts.push_back(fmt::format("{}", fmt::join(sentences.begin() + first, sentences.begin() + places[i], " ")));
+    if (i < needles.size()) parts.push_back(needles[i]);
   }
   return fmt::format("{}", fmt::join(parts, " "));
 }

@@ -10,8 +10,13 @@
 namespace prism {
 namespace {
 
-/// The token that stands before texts without a context.
+/// The token that stands before texts without a context, as in the harness: the tokenizer's own bos_token, else its
+/// eos_token. That of the model's generation_config.json does not count.
 int32_t opening_of(const Tokenizer& tokenizer) {
+  const auto& named = tokenizer.settings().special_tokens;
+  for (const char* name : {"bos_token", "eos_token"})
+    if (const auto token = named.find(name); token != named.end())
+      if (const auto id = tokenizer.find(token->second)) return *id;
   const auto& special = tokenizer.special_ids();
   PRISM_CHECK(special.opening || !special.ends.empty(), kEvaluation,
               "expected a tokenizer with a token that opens or ends texts; found none; name one in "

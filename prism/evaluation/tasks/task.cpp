@@ -29,10 +29,19 @@ TaskItem piqa(const Json& row) {
                 {text_of(row, "sol1"), text_of(row, "sol2")}, number_of(row, "label"));
 }
 
-/// Rows of the original file, or with the context already cleaned.
+/// A context that ends in the beginning of a sentence in small letters, ctx_b of the original file, with a capital
+/// letter, as the harness writes it.
+std::string with_capital_beginning(const std::string& context) {
+  constexpr std::string_view kEnds = ".!?";
+  const auto end = context.find_last_of(kEnds);
+  if (end == std::string::npos || end + 2 >= context.size() || context[end + 1] != ' ') return context;
+  return context.substr(0, end + 2) + jinja::capitalized(std::string_view(context).substr(end + 2));
+}
+
+/// Rows of the original file, or with the whole context alone.
 TaskItem hellaswag(const Json& row) {
   const auto context = row.contains("ctx_b") ? text_of(row, "ctx_a") + " " + jinja::capitalized(text_of(row, "ctx_b"))
-                                             : text_of(row, "ctx");
+                                             : with_capital_beginning(text_of(row, "ctx"));
   auto endings = texts_of(row, "endings");
   for (auto& each : endings) each = without_wikihow_marks(each);
   return choose(row, without_wikihow_marks(text_of(row, "activity_label") + ": " + context), std::move(endings),
@@ -65,8 +74,11 @@ TaskItem winogrande(const Json& row) {
   return item;
 }
 
+/// SuperGLUE's passages, which the harness reads, begin with the title; BoolQ's own have it beside them.
 TaskItem boolq(const Json& row) {
-  const auto context = fmt::format("{}\nQuestion: {}?\nAnswer:", text_of(row, "passage"), text_of(row, "question"));
+  const auto title = row.contains("title") ? text_of(row, "title") + " -- " : std::string();
+  const auto context =
+      fmt::format("{}{}\nQuestion: {}?\nAnswer:", title, text_of(row, "passage"), text_of(row, "question"));
   const int64_t gold = row.contains("answer") ? truth_of(row, "answer") : number_of(row, "label");
   return choose(row, context, {"no", "yes"}, gold);
 }

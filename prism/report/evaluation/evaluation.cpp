@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <span>
@@ -78,14 +79,16 @@ class FolderReader {
   }
 
   void add_figures(EvaluatedModel& model, const std::string& task, const Json& row) {
-    std::vector<Json> samples;
-    uint64_t hash = 0;
-    for (const auto& part : parts_of(task))
-      for (auto& sample : samples_of(folder_, part)) {
+    std::vector<std::vector<Json>> samples;
+    uint64_t hash = 0, count = 0;
+    for (const auto& part : parts_of(task)) {
+      samples.push_back(samples_of(folder_, part));
+      for (const auto& sample : samples.back()) {
         const auto question = sample.at("doc").dump() + sample.at("arguments").dump();
         hash = mix64(hash + hash_bytes(std::as_bytes(std::span(question))));
-        samples.push_back(std::move(sample));
       }
+      count += samples.back().size();
+    }
     for (const auto& [key, value] : row.items()) {
       if (!key.ends_with(kSuffix) || key.ends_with(kErrorSuffix)) continue;
       EvaluatedFigure figure{.task = task,
@@ -98,11 +101,14 @@ class FolderReader {
       if (figure.has_error) figure.error = error.get<double>();
       figure.less_is_better = is_less_better(task, figure.figure);
       if (!figure.less_is_better)
-        for (const auto& sample : samples) figure.scores.push_back(sample.at(figure.figure).get<double>());
+        for (const auto& part : samples) {
+          auto& scores = figure.scores.emplace_back();
+          for (const auto& sample : part) scores.push_back(sample.at(figure.figure).get<double>());
+        }
       PRISM_CHECK(!figure.has_error || figure.error >= 0, kReport,
                   "--evaluation: expected standard errors of 0 or more in {}; found {}; name another folder.",
                   plain_line(folder_.string()), figure.error);
-      figure.items = fmt::format("{} {:016x}", samples.size(), hash);
+      figure.items = fmt::format("{} {:016x}", count, hash);
       model.figures.push_back(std::move(figure));
     }
   }
@@ -160,14 +166,24 @@ Table figure_table(const EvaluationRecords& records) {
   return table;
 }
 
-/// The difference of a model to the first one, paired by item, as "+0.0120 (-0.0030 to +0.0270)".
+/// The difference of a model to the first one, paired by item, as "+0.0120 (-0.0030 to +0.0270)". A group's is the mean
+/// over its parts, with error sqrt(sum of their squared errors) / parts, as its figure.
 std::string difference_text(const EvaluatedFigure* figure, const EvaluatedFigure* base) {
-  const bool pairs = figure != nullptr && base != nullptr && figure->items == base->items &&
-                     figure->scores.size() == base->scores.size() && figure->scores.size() > 1;
-  if (!pairs) return kNoValue;
-  const auto found = mean_difference(figure->scores, base->scores, /*paired=*/true);
-  const auto interval = t_interval(found, 0.95);
-  return fmt::format("{} ({} to {})", number_text(found.mean, kSigned), number_text(interval.low, kSigned),
+  if (figure == nullptr || base == nullptr || figure->items != base->items) return kNoValue;
+  const size_t parts = figure->scores.size();
+  double sum = 0, squares = 0;
+  int64_t count = 0;
+  for (size_t i = 0; i < parts; ++i) {
+    const auto of_part = mean_difference(figure->scores[i], base->scores.at(i), /*paired=*/true);
+    sum += of_part.mean;
+    squares += of_part.standard_error() * of_part.standard_error();
+    count += of_part.count;
+    if (of_part.count < 2) return kNoValue;
+  }
+  if (count == 0) return kNoValue;
+  const double mean = sum / static_cast<double>(parts), error = std::sqrt(squares) / static_cast<double>(parts);
+  const auto interval = t_interval(mean, error, count, 0.95);
+  return fmt::format("{} ({} to {})", number_text(mean, kSigned), number_text(interval.low, kSigned),
                      number_text(interval.high, kSigned));
 }
 

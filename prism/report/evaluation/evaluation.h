@@ -20,9 +20,8 @@ struct EvaluatedFigure {
   double value = 0, error = 0;
   bool has_error = false;
   bool less_is_better = false;
-  /// The scores of the items, in their order; those of a group are those of its parts, one after another. Empty for
-  /// perplexities.
-  std::vector<double> scores;
+  /// The scores of the items, in their order, of each part of a group, or of the task alone. Empty for perplexities.
+  std::vector<std::vector<double>> scores;
   std::string items;  ///< the same for the same questions
 };
 

@@ -271,27 +271,34 @@ TEST(HeadBudget, DrawsRandomHeads) {
 TEST(HeadBudget, IsChangedForMeasurements) {
   const auto budget = drawn_budget(layer_with("learned"));
   const auto x_BTD = texts(50, 3);
-  const auto decide = [&](BudgetChange change) {
+  using Heads = BudgetChange::Heads;
+  const auto decide = [&](const BudgetChange& change) {
     Budgets budgets(0.5, {.seed = 3});
-    if (change.keeps_all || change.drawn_share || change.gain) budgets.change({{}, change, {}});
+    budgets.change({{}, change, {}});
     ForwardContext context;
     context.budgets = &budgets;
     const auto heads = budget(x_BTD, context, 0.5);
     return std::pair(heads, budgets.decisions().back());
   };
   const auto [own, chosen] = decide({});
+  EXPECT_TRUE(torch::equal(own.weight_BH, budget(x_BTD, {}, 0.5).weight_BH)) << "nothing is changed";
   const auto heads = own.weight_BH.size(1);
-  const auto [all, kept_all] = decide({.keeps_all = true, .drawn_share = {}, .gain = {}});
+  const auto [all, kept_all] = decide({.heads = Heads::all});
   EXPECT_FALSE(all.kept_BH.defined());
   EXPECT_TRUE(torch::equal(all.weight_BH, own.weight_BH)) << "a head's weight stays";
   EXPECT_TRUE(torch::equal(kept_all.share_B, chosen.share_B));
-  const auto [scaled, same] = decide({.keeps_all = false, .drawn_share = {}, .gain = 0.25});
+  const auto [scaled, same] = decide({.gain = 0.25});
   EXPECT_TRUE(torch::allclose(scaled.weight_BH, 0.25 * static_cast<double>(heads) * chosen.probability_BH));
   EXPECT_TRUE(torch::equal(same.kept_BH, chosen.kept_BH)) << "the number of heads stays the text's own";
-  const auto [drawn, random] = decide({.keeps_all = false, .drawn_share = 0.4, .gain = 0.25});
+  const auto [drawn, random] = decide({.heads = Heads::drawn, .drawn_share = 0.4, .gain = 0.25});
   EXPECT_TRUE(torch::equal(random.kept_BH.sum(1), torch::full({50}, heads * 2 / 5, torch::kLong)));
   EXPECT_TRUE(torch::allclose(drawn.weight_BH, torch::full_like(drawn.weight_BH, 0.25))) << "p is 1 / H";
   EXPECT_FALSE(torch::equal(random.kept_BH, random.kept_BH[0].expand_as(random.kept_BH))) << "drawn for each text";
+  const auto [shuffled, others] = decide({.heads = Heads::shuffled});
+  const auto sorted = [](const torch::Tensor& value_BH) { return std::get<0>(value_BH.sort(1)); };
+  EXPECT_TRUE(torch::equal(sorted(shuffled.weight_BH), sorted(own.weight_BH))) << "the same weights";
+  EXPECT_FALSE(torch::equal(shuffled.weight_BH, own.weight_BH)) << "of other heads";
+  EXPECT_TRUE(torch::equal(others.kept_BH.sum(1), chosen.kept_BH.sum(1)));
 }
 
 TEST(Budgets, DrawNormalNumbersByPlace) {

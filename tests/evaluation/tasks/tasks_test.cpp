@@ -53,6 +53,8 @@ TEST(Tasks, AskWhatTheHarnessAsks) {
   EXPECT_EQ(item.gold, 1);
   item = item_of("boolq", R"({"question": "is it", "passage": "P.", "answer": true})");
   expect_queries(item, {{"P.\nQuestion: is it?\nAnswer:", " no"}, {"P.\nQuestion: is it?\nAnswer:", " yes"}});
+  EXPECT_EQ(item_of("boolq", R"({"question": "q", "passage": "P.", "title": "T", "answer": true})").queries[0].context,
+            "T -- P.\nQuestion: q?\nAnswer:");
   EXPECT_EQ(item.gold, 1);
   item = item_of(
       "hellaswag",
@@ -60,7 +62,10 @@ TEST(Tasks, AskWhatTheHarnessAsks) {
   expect_queries(item, {{"Baking: A cook. The oven", " a"}, {"Baking: A cook. The oven", " b c"}});
   item = item_of("hellaswag",
                  R"({"activity_label": "Baking", "ctx": "A cook. the oven", "endings": ["a", "b"], "label": "0"})");
-  expect_queries(item, {{"Baking: A cook. the oven", " a"}, {"Baking: A cook. the oven", " b"}});
+  expect_queries(item, {{"Baking: A cook. The oven", " a"}, {"Baking: A cook. The oven", " b"}});
+  item =
+      item_of("hellaswag", R"({"activity_label": "Baking", "ctx": "a cook Bakes.", "endings": ["a"], "label": "0"})");
+  expect_queries(item, {{"Baking: a cook Bakes.", " a"}});
   item = item_of("lambada_openai", R"({"text": "He said hello"})");
   expect_queries(item, {{"He said", " hello"}});
   item = item_of("blimp_causative", R"({"sentence_good": "A.", "sentence_bad": "B."})");

@@ -32,12 +32,15 @@ void write_results(const std::filesystem::path& folder, const std::string& selec
       {"density", {{"piqa", selector == "dense" ? 1.0 : 0.25}}},
       {"config", {{"model", "models/small"}, {"selector", selector}, {"selector_settings", {{"p", 0.9}}}}}};
   write_file(folder / "results_prism.json", results.dump());
-  std::string rows, part;
+  std::string rows;
   for (size_t i = 0; i < scores.size(); ++i)
     rows += Json{{"doc_id", i}, {"doc", {{"goal", i}}}, {"arguments", seed}, {"acc", scores[i]}}.dump() + "\n";
   write_file(folder / "samples_piqa.jsonl", rows);
-  write_file(folder / "samples_part_a.jsonl", Json{{"doc", 1}, {"arguments", 1}, {"acc", scores[0]}}.dump() + "\n");
-  write_file(folder / "samples_part_b.jsonl", Json{{"doc", 2}, {"arguments", 1}, {"acc", scores[1]}}.dump() + "\n");
+  const auto sample = [&](int doc, size_t i) {
+    return Json{{"doc", doc}, {"arguments", 1}, {"acc", scores[i]}}.dump() + "\n";
+  };
+  write_file(folder / "samples_part_a.jsonl", sample(1, 0) + sample(2, 1));
+  write_file(folder / "samples_part_b.jsonl", sample(3, 1) + sample(4, 0));
 }
 
 TEST(ReportEvaluation, ComparesModelsItemByItem) {
@@ -59,7 +62,8 @@ TEST(ReportEvaluation, ComparesModelsItemByItem) {
   ASSERT_EQ(tables[1].rows.size(), 2u) << "perplexities have no items to pair";
   // Differences 0, -1, 0 and -1: mean -0.5, deviation sqrt(1/3), t(0.975; 3) = 3.18245.
   EXPECT_EQ(tables[1].rows[0][2].text, "-0.5000 (-1.4187 to +0.4187)");
-  EXPECT_EQ(tables[1].rows[1][2].text, "-0.5000 (-6.8531 to +5.8531)") << "the parts' items, 0 and -1";
+  EXPECT_EQ(tables[1].rows[1][2].text, "-0.5000 (-1.6252 to +0.6252)")
+      << "of each part, 0 and -1: standard error 1/2; of the group, sqrt(1/4 + 1/4) / 2";
   EXPECT_EQ(tables[2].rows[0][2].text, "0.250");
   EXPECT_TRUE(evaluation_pictures(records).empty());
 }
