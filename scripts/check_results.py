@@ -257,20 +257,25 @@ class Records:
         return self.of_kind(arm, "classification",
                             lambda record: percent(sum(record["kept_share"]) / len(record["kept_share"])))
 
-    def budgets(self, arm, figure, by="all", group="all"):
-        """A figure of `prism analyse budgets`, such as share, over a group of texts: its mean over the layers."""
+    def budgets(self, arm, figure, by="all", group="all", layer=None):
+        """A figure of `prism analyse budgets`, such as share, over a group of texts: of a layer, or its mean over all."""
         seeds = Seeds()
         for number, path in self.runs(arm).items():
             found = [row[figure] for row in self.lines(path) if row["kind"] == "layer" and
-                     (row["by"], row["group"]) == (by, group)]
+                     (row["by"], row["group"]) == (by, group) and layer in (None, row["layer"])]
             seeds[number] = sum(found) / len(found)
         return seeds
 
-    def changed(self, arm, heads, gain):
-        """Test accuracy, in percent, where `prism eval` changed what head budgets decide."""
-        return Seeds((number, percent(next(row["accuracy"] for row in self.lines(path)
-                                           if (row["budget_heads"], row["budget_gain"]) == (heads, gain))))
+    def changed(self, arm, heads, gain, figure="accuracy"):
+        """A figure on the test texts where `prism eval` changed what head budgets decide; accuracy in percent."""
+        return Seeds((number, next(percent(row[figure]) if figure == "accuracy" else row[figure]
+                                   for row in self.lines(path)
+                                   if (row["budget_heads"], row["budget_gain"]) == (heads, gain)))
                      for number, path in self.runs(arm).items())
+
+    def valid_accuracy(self, arm):
+        """Validation accuracy at the end, in percent."""
+        return self.of_kind(arm, "end", lambda record: percent(record["val_accuracy"]))
 
     def over_items(self, arm, base):
         """The 95% interval of the difference of two accuracies in percent, by a paired bootstrap over the test texts; the
@@ -392,8 +397,8 @@ class Names(dict):
 
 def evaluate(records, expression):
     names = Names({function.__name__: function for function in FUNCTIONS}, __builtins__={})
-    for name in ("loss", "gap", "distance", "parameters", "flops", "accuracy", "kept", "budgets", "changed", "over_items", "tokens", "train_loss",
-                 "word_perplexity", "layers", "bytes_per_token", "recipe", "speed", "heads", "method",
+    for name in ("loss", "gap", "distance", "parameters", "flops", "accuracy", "valid_accuracy", "kept", "budgets",
+                 "changed", "over_items", "tokens", "train_loss", "word_perplexity", "layers", "bytes_per_token", "recipe", "speed", "heads", "method",
                  "held", "named", "above_dense", "each", "line"):
         names[name] = getattr(records, name)
     try:

@@ -16,6 +16,7 @@
 #include "tests/core/temporary_folder.h"
 #include "tests/evaluation/tasks/task_of.h"
 #include "tests/generation/tiny_model.h"
+#include "tests/tokenizer/tokenizer_helpers.h"
 
 namespace prism {
 namespace {
@@ -123,6 +124,18 @@ TEST(EncodeQuery, DividesContextAndContinuationAsTheHarnessDoes) {
               text_of_code_points(each["continuation_tokens"]));
     EXPECT_EQ(before, context.empty() ? "<|endoftext|>" : text_of_code_points(each["context_tokens"]));
   }
+}
+
+TEST(EncodeQuery, OpensATextWithoutContextWithTheTokenizersOwnToken) {
+  const auto opening = [](const char* config) {
+    const TemporaryFolder folder;
+    write_file(folder.path() / "tokenizer.model", read_file(fixture_path("scored.model")));
+    write_file(folder.path() / "tokenizer_config.json", config);
+    write_file(folder.path() / "generation_config.json", R"({"bos_token_id": 1, "eos_token_id": [7, 2]})");
+    return encode_query(Tokenizer::load(folder.path()), {"", " a"}, 100).requests[0].tokens[0];
+  };
+  EXPECT_EQ(opening(R"({"bos_token": "<s>", "eos_token": "</s>"})"), 1);
+  EXPECT_EQ(opening(R"({"bos_token": null, "eos_token": "</s>"})"), 2) << "not that of generation_config.json";
 }
 
 TEST(EncodeQuery, KeepsTheEndOfWhatIsTooLong) {
