@@ -36,6 +36,25 @@ TEST_F(ClassifierCommands, EvalPrintsJson) {
                    lines[0]["accuracy"].get<double>() - lines[1]["accuracy"].get<double>());
 }
 
+TEST_F(ClassifierCommands, EvalChangesTheBudgetsOfTheFirstModelAlone) {
+  const auto evaluate = [](std::vector<std::string> words) {
+    const auto outcome = prism(std::move(words));
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return lines_of(outcome);
+  };
+  const std::vector<std::string> words = {"eval", "budget", "data", "--task", "classification", "--json"};
+  const auto own = evaluate(words);
+  auto with_all = words;
+  with_all.insert(with_all.end(), {"--budget-heads", "all", "--budget-gain", "mean", "--against", "budget"});
+  const auto changed = evaluate(with_all);
+  ASSERT_EQ(changed.size(), 3u);
+  EXPECT_EQ(changed[0]["kept_share"], (std::vector<double>{1, 1}));
+  EXPECT_EQ(changed[0]["budget_heads"], "all");
+  EXPECT_EQ(changed[0]["budget_gain"], "mean");
+  EXPECT_EQ(changed[1]["loss"], own.at(0)["loss"]);
+  EXPECT_EQ(changed[1]["budget_heads"], "own");
+}
+
 TEST_F(ClassifierCommands, EvalRefusesWrongInputWithASentence) {
   const auto evaluate = [](std::vector<std::string> words) {
     words.insert(words.begin(), "eval");
@@ -48,6 +67,8 @@ TEST_F(ClassifierCommands, EvalRefusesWrongInputWithASentence) {
                   {"expected the split train, valid or test", "best"});
   expect_sentence(evaluate({"uniform", "data", "--stride", "2"}), 2, {"--stride", "belongs to perplexity"});
   expect_sentence(evaluate({"uniform", "data", "--batch", "0"}), 2, {"--batch: expected 1 to 65536 texts"});
+  expect_sentence(evaluate({"budget", "data", "--budget-heads", "most"}), 2, {"expected own, all, random or shuffled"});
+  expect_sentence(evaluate({"uniform", "data", "--budget-gain", "mean"}), 2, {"expected a model with head budgets"});
   expect_sentence(evaluate({"data", "data"}), 2, {"expected a model folder"});
   expect_sentence(prism({"eval", "uniform", "text.txt"}), 2, {"expected a language model", "--task classification"});
   expect_sentence(prism({"eval", "uniform", "text.txt", "--split", "test"}), 2,
