@@ -54,8 +54,8 @@ is loaded by --weights and --dtype, with its cache by --cache-type, and reads ev
 read at once or in the chunks of --prefill-chunk, and its logits are those by which perplexity is measured. Decoded, it
 is read token by token through the cache, with the products of generation, up to 32 windows together. --skip leaves out
 the first predictions of every window: --window 512 --stride 512 --skip 256 scores what llama-perplexity --kl-divergence
-does for models whose texts no token opens, and one token more in each window. Models with head budgets are refused, because they decide by a prompt that
-decoded text does not have.
+does for models whose texts no token opens, and one token more in each window. Models with head budgets are refused,
+because they decide by a prompt that decoded text does not have.
 
 Classification: texts longer than the model's context are cut off at the end. For a model with head budgets, the output
 also states two means for each layer: s, the share of heads that the model asked for, and the share that was computed.
