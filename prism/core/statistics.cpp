@@ -56,6 +56,12 @@ double mean_of_finite(std::vector<double> values) {
   return mean_of(values);
 }
 
+double error_of_mean(const std::vector<double>& standard_errors) {
+  double squares = 0;
+  for (const double error : standard_errors) squares += error * error;
+  return std::sqrt(squares) / static_cast<double>(standard_errors.size());
+}
+
 void add_scaled(std::vector<double>& sum, const std::vector<double>& values, double scale) {
   if (sum.empty()) sum.resize(values.size());
   PRISM_ASSERT(sum.size() == values.size(), "statistics", "{} and {} values", sum.size(), values.size());

@@ -37,6 +37,10 @@ double mean_of(const std::vector<double>& values);
 /// The same without the values that are not finite.
 double mean_of_finite(std::vector<double> values);
 
+/// The standard error of the mean of independent figures with these standard errors: the root of the sum of their
+/// squares, divided by their number. @param standard_errors  at least one.
+double error_of_mean(const std::vector<double>& standard_errors);
+
 /// Adds scale x values to the sum, element by element. @param sum  empty: zeros; else as many elements as the values.
 void add_scaled(std::vector<double>& sum, const std::vector<double>& values, double scale);
 

@@ -185,14 +185,12 @@ std::vector<Figure> figures_of(const Task& task, std::span<const TaskItem> items
 }
 
 Figure group_figure(const std::vector<Figure>& parts) {
-  Figure mean{.name = parts.at(0).name};
-  double squares = 0;
+  std::vector<double> values, errors;
   for (const auto& each : parts) {
-    mean.value += each.value / static_cast<double>(parts.size());
-    squares += each.standard_error * each.standard_error;
+    values.push_back(each.value);
+    errors.push_back(each.standard_error);
   }
-  mean.standard_error = std::sqrt(squares) / static_cast<double>(parts.size());
-  return mean;
+  return {.name = parts.at(0).name, .value = mean_of(values), .standard_error = error_of_mean(errors)};
 }
 
 std::vector<FigureDifference> differences_of(const Task& task, std::span<const TaskItem> items,

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <set>
 #include <span>
@@ -167,22 +166,21 @@ Table figure_table(const EvaluationRecords& records) {
 }
 
 /// The difference of a model to the first one, paired by item, as "+0.0120 (-0.0030 to +0.0270)". A group's is the mean
-/// over its parts, with error sqrt(sum of their squared errors) / parts, as its figure.
+/// over its parts, as its figure.
 std::string difference_text(const EvaluatedFigure* figure, const EvaluatedFigure* base) {
   if (figure == nullptr || base == nullptr || figure->items != base->items) return kNoValue;
-  const size_t parts = figure->scores.size();
-  double sum = 0, squares = 0;
+  std::vector<double> means, errors;
   int64_t count = 0;
-  for (size_t i = 0; i < parts; ++i) {
+  for (size_t i = 0; i < figure->scores.size(); ++i) {
     const auto of_part = mean_difference(figure->scores[i], base->scores.at(i), /*paired=*/true);
-    sum += of_part.mean;
-    squares += of_part.standard_error() * of_part.standard_error();
-    count += of_part.count;
     if (of_part.count < 2) return kNoValue;
+    means.push_back(of_part.mean);
+    errors.push_back(of_part.standard_error());
+    count += of_part.count;
   }
-  if (count == 0) return kNoValue;
-  const double mean = sum / static_cast<double>(parts), error = std::sqrt(squares) / static_cast<double>(parts);
-  const auto interval = t_interval(mean, error, count, 0.95);
+  if (means.empty()) return kNoValue;
+  const double mean = mean_of(means);
+  const auto interval = t_interval(mean, error_of_mean(errors), count, 0.95);
   return fmt::format("{} ({} to {})", number_text(mean, kSigned), number_text(interval.low, kSigned),
                      number_text(interval.high, kSigned));
 }
