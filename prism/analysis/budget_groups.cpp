@@ -51,6 +51,7 @@ std::vector<ExampleGroup> groups_of(const ExampleTraits& traits) {
     std::move(more.begin(), more.end(), std::back_inserter(groups));
   };
   append(groups_by_class(traits.labels, traits.classes));
+  if (traits.lengths.size() < 3) return groups;
   append(groups_by_third("length", {"short", "middle", "long"}, traits.lengths));
   if (!traits.losses.empty()) append(groups_by_third("difficulty", {"easy", "middle", "hard"}, traits.losses));
   return groups;

@@ -35,7 +35,8 @@ struct ExampleTraits {
   std::vector<double> lengths;       ///< in tokens
   std::vector<double> losses;        ///< of another model; empty: no groups by difficulty
 };
-/// All examples, those of each class, the thirds by "length" and, by losses, the thirds by "difficulty".
+/// All examples, those of each class and, of 3 examples or more, the thirds by "length" and, by losses, those by
+/// "difficulty".
 std::vector<ExampleGroup> groups_of(const ExampleTraits& traits);
 
 /// The heads that a row of BudgetDecision::kept_BH keeps, ascending.

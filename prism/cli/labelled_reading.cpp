@@ -17,13 +17,21 @@
 namespace prism {
 namespace {
 
+/// Returns true if a model without classes.json would have these names: 0, 1, ...
+bool are_numbers(const std::vector<std::string>& classes) {
+  for (size_t i = 0; i < classes.size(); ++i)
+    if (classes[i] != std::to_string(i)) return false;
+  return true;
+}
+
 /// Checks that a model was made for such data.
 void check_fits(const ClassifierFolder& model, const LabelledDataset& data, const std::string& operation) {
   const auto& classes = data.info().scheme.classes;
   const auto described = [](const std::vector<std::string>& names) {
     return fmt::format("{} ({})", names.size(), short_line(join_names(names), 100));
   };
-  const bool is_named = !model.scheme.text_fields.empty();  // else the model's folder has no classes.json
+  const bool knows_fields = !model.scheme.text_fields.empty();
+  const bool is_named = knows_fields || !are_numbers(model.scheme.classes);
   PRISM_CHECK(is_named ? classes == model.scheme.classes : classes.size() == model.scheme.classes.size(), operation,
               "expected examples of the model's classes, {}; found {} in {}; tokenize the texts with --classes.",
               described(model.scheme.classes), described(classes), data.folder().string());
@@ -34,7 +42,7 @@ void check_fits(const ClassifierFolder& model, const LabelledDataset& data, cons
               "expected tokens of the model's vocabulary, {}; found a vocabulary of {} in {}; tokenize the texts with "
               "the model's tokenizer.",
               model.classifier->config().vocab_size, data.info().vocab_size, data.folder().string());
-  if (!is_named) return;
+  if (!knows_fields) return;
   PRISM_CHECK(
       data.info().scheme.text_fields.size() == model.scheme.text_fields.size(), operation,
       "expected texts of {} fields, as in the model's training ({}); found {} ({}) in {}; tokenize the texts with "

@@ -78,8 +78,8 @@ void check_task(const ModelConfig& config) {
                 i);
   }
   find_pooling(config.pooling);
-  PRISM_CHECK(config.budget_tau > 0 && config.budget_tau <= 1e6, "model",
-              "model.budget_tau: expected a temperature above 0 and at most 1e6; found {}; change it.",
+  PRISM_CHECK(config.budget_tau >= kLeastTau && config.budget_tau <= kMostTau, "model",
+              "model.budget_tau: expected a temperature from {} to {}; found {}; change it.", kLeastTau, kMostTau,
               config.budget_tau);
   PRISM_CHECK(
       !config.learned_positions || !config.sinusoidal_positions, "model",
@@ -264,10 +264,13 @@ void set_context(ModelConfig& config, const ContextOptions& options) {
   PRISM_CHECK(!config.learned_positions || options.context == before, "model",
               "--context: expected {} tokens, for which the model has learned positions; found {}; leave it out.",
               before, options.context);
+  const bool can_scale = std::any_of(config.layers.begin(), config.layers.end(),
+                                     [](const LayerConfig& layer) { return layer.rotary.turns(); });
+  PRISM_CHECK(can_scale || options.rope_scaling.empty(), "model",
+              "--rope-scaling: expected a model with rotary positions; found none; leave it out.");
   PRISM_CHECK(options.context <= before || !options.rope_scaling.empty(), "model",
-              "--context: expected at most {} tokens, the model's context; found {}; lower it, or give --rope-scaling "
-              "yarn or linear.",
-              before, options.context);
+              "--context: expected at most {} tokens, the model's context; found {}; lower it{}.", before,
+              options.context, can_scale ? ", or give --rope-scaling yarn or linear" : "");
   config.context = options.context;
   if (options.rope_scaling.empty()) return;
   for (auto& layer : config.layers)

@@ -324,8 +324,10 @@ TEST(BudgetClassifier, ReadsRowsUpToTheirLengths) {
 
 TEST(BudgetClassifier, HasATemperatureAboveZero) {
   auto config = with_budgets(encoder_config("2x2", 24, 40), "learned");
-  config.budget_tau = 0;
-  EXPECT_REFUSED(complete(config), "model.budget_tau");
+  for (const double tau : {0.0, 1e-40, 1e7}) {
+    config.budget_tau = tau;
+    EXPECT_REFUSED(complete(config), "model.budget_tau");
+  }
 }
 
 TEST(ClassificationHead, PoolsWithoutPadding) {

@@ -67,6 +67,9 @@ TEST(ContextLength, OfAModelIsThatOfAllItsLayersThatTurn) {
   EXPECT_EQ(shorter.context, 32);
   EXPECT_EQ(shorter.layers[0].rotary.scaling, "none");
   EXPECT_REFUSED(set_context(config, {.context = 65}), "expected at most 64 tokens, the model's context; found 65");
+  for (auto& layer : config.layers) layer.rotary.kind = "none";
+  EXPECT_REFUSED(set_context(config, {.context = 65}), "found 65; lower it.");
+  EXPECT_REFUSED(set_context(config, {.context = 256, .rope_scaling = "yarn"}), "expected a model with rotary");
   config.learned_positions = true;
   EXPECT_REFUSED(set_context(config, {.context = 32}), "for which the model has learned positions");
 }

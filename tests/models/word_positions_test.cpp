@@ -172,7 +172,7 @@ TEST(WordPositions, AreRecomputedInTheBackwardPass) {
 
 TEST(WordPositions, WorkWithHeadBudgetsAndSelectors) {
   const torch::NoGradGuard no_gradients;
-  auto decoder = turning_decoder(4, {.kind = "learned", .share = 0.5});
+  auto decoder = turning_decoder(4, {.kind = "learned"});
   const auto tokens = tokens_of(3);
   ForwardContext context;
   context.word_opening_B = torch::tensor({2, 0, 9}, torch::kLong);

@@ -14,6 +14,11 @@ void check(const BudgetConfig& config, size_t layer) {
               config.kind);
   PRISM_CHECK(config.share > 0 && config.share <= 1, "model",
               "layer {}: expected a budget.share above 0 and at most 1; found {}; change it.", layer, config.share);
+  PRISM_CHECK(
+      config.kind != "learned" || config.share == 1, "model",
+      "layer {}: expected no budget.share with budget.kind learned, which decides the share; found {}; leave it "
+      "out, or set the kind to fixed.",
+      layer, config.share);
   PRISM_CHECK(config.summary == "tokens" || config.summary == "padded", "model",
               "layer {}: expected budget.summary tokens or padded; found \"{}\"; choose one of them.", layer,
               config.summary);
@@ -32,19 +37,24 @@ double BudgetSchedule::beta(double progress) const {
 }
 
 void check(const BudgetSchedule& schedule) {
+  constexpr double kLargest = 1000;  // far beyond what is of use; infinity in float32 is far beyond this
   PRISM_CHECK(0 <= schedule.s_min && schedule.s_min <= schedule.s_max && schedule.s_max <= 1, "train",
               "expected 0 <= train.budget.s_min <= train.budget.s_max <= 1; found {} and {}; change them.",
               schedule.s_min, schedule.s_max);
-  PRISM_CHECK(0 < schedule.tau_min && schedule.tau_min <= schedule.tau_max && std::isfinite(schedule.tau_max), "train",
-              "expected 0 < train.budget.tau_min <= train.budget.tau_max; found {} and {}; change them.",
-              schedule.tau_min, schedule.tau_max);
+  PRISM_CHECK(kLeastTau <= schedule.tau_min && schedule.tau_min <= schedule.tau_max && schedule.tau_max <= kMostTau,
+              "train",
+              "expected {} <= train.budget.tau_min <= train.budget.tau_max <= {}; found {} and {}; change them.",
+              kLeastTau, kMostTau, schedule.tau_min, schedule.tau_max);
   for (const auto& [name, value] : {std::pair{"alpha_base", schedule.alpha_base},
                                     {"alpha_max", schedule.alpha_max},
                                     {"beta_max", schedule.beta_max},
                                     {"sigma_max", schedule.sigma_max},
                                     {"gamma", schedule.gamma}})
-    PRISM_CHECK(value >= 0 && std::isfinite(value), "train",
-                "train.budget.{}: expected a finite number of at least 0; found {}; change it.", name, value);
+    PRISM_CHECK(value >= 0 && value <= kLargest, "train",
+                "train.budget.{}: expected from 0 to {}; found {}; change it.", name, kLargest, value);
+  PRISM_CHECK(schedule.alpha_base <= schedule.alpha_max, "train",
+              "expected train.budget.alpha_base <= train.budget.alpha_max; found {} and {}; change them.",
+              schedule.alpha_base, schedule.alpha_max);
   PRISM_CHECK(schedule.entropy_sign == "text" || schedule.entropy_sign == "printed", "train",
               "train.budget.entropy_sign: expected text or printed; found \"{}\"; choose one of them.",
               schedule.entropy_sign);

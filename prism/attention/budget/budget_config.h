@@ -30,6 +30,9 @@ struct BudgetConfig {
 /// @throws InputError naming the layer for an unknown kind or summary, or a share out of range.
 void check(const BudgetConfig& config, size_t layer);
 
+/// Temperatures of the choice of heads for which scores divided by them stay finite in float32.
+inline constexpr double kLeastTau = 1e-6, kMostTau = 1e6;
+
 /// How budgets are trained; the values of arXiv 2604.22583, section V-A. The symbols are those of equations 8 to 25.
 struct BudgetSchedule {
   double s_min = 0.1, s_max = 0.9;

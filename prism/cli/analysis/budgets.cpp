@@ -98,6 +98,10 @@ ExampleTraits traits_of(const BudgetsWords& words, const ClassifierFolder& model
 void read_examples(const BudgetsWords& words, const ClassifierFolder& model, const LabelledDataset& data,
                    const std::optional<ClassifierFolder>& other, AnalysisLines& lines) {
   const auto labelled = label_all(model, data, words.labels, "analyse");
+  PRISM_CHECK(!other || labelled.labels.size() >= 3, "analyse",
+              "expected at least 3 examples, one for each third, with --difficulty; found {}; read more, or leave out "
+              "the option.",
+              labelled.labels.size());
   const auto reading = describe_examples(words.data, words.split.value_or("test"), std::ssize(labelled.labels));
   const auto add = [&](const char* kind, const Json& fields) {
     Json line = {{"reading", reading}, {"kind", kind}};

@@ -43,6 +43,19 @@ std::vector<int64_t> numbers_of(const std::vector<FoundLabel>& labels) {
                                label.place, short_line(join_names(first), 200), short_line(label.text, 60)));
 }
 
+/// Refuses a label that looks like the name of its column.
+void check_no_header(const std::vector<FoundLabel>& labels) {
+  const auto is_name = [](const FoundLabel& label) { return label.rows == 0; };
+  const auto found = std::find_if(labels.begin(), labels.end(), is_name);
+  if (found == labels.end()) return;
+  const bool others_repeat = std::all_of(labels.begin(), labels.end(),
+                                         [&](const FoundLabel& label) { return &label == &*found || label.rows >= 2; });
+  PRISM_CHECK(!others_repeat, "tokenize",
+              "{}: expected the label of a row; found \"{}\", which no other row has, as in a row of names; give the "
+              "column's name in --label instead of its number, or name all classes with --classes.",
+              found->place, short_line(found->text, 60));
+}
+
 void check_count(size_t count) {
   PRISM_CHECK(count >= 2 && count <= kMostClasses, "tokenize",
               "expected from 2 to {} classes; found {}; check --label, or name all classes with --classes.",
@@ -95,7 +108,10 @@ int64_t find_first(const std::vector<FoundLabel>& labels, const std::vector<int6
 
 ClassMap map_classes(const std::vector<FoundLabel>& labels, std::vector<std::string> names) {
   ClassMap map{std::move(names), {}};
-  if (!map.names.empty()) check_count(map.names.size());
+  if (map.names.empty())
+    check_no_header(labels);
+  else
+    check_count(map.names.size());
   auto index = index_of(map.names);
   const bool named =
       std::any_of(labels.begin(), labels.end(), [&](const FoundLabel& label) { return index.contains(label.text); });

@@ -12,6 +12,7 @@ namespace prism {
 struct FoundLabel {
   std::string text, place;
   bool in_training = false;
+  int64_t rows = 1;  ///< with the label; those that may be a CSV's row of names do not count
 };
 
 /// Maps labels to classes.
@@ -26,7 +27,8 @@ struct ClassMap {
 /// @param names   names of the classes in order; empty: the training texts have all classes, numbers name themselves,
 ///                and words are ordered by their bytes.
 /// @throws InputError naming the place: a label that is none of the classes; numbers that do not show where they begin,
-///         or have gaps; fewer than two classes; a name twice.
+///         or have gaps; without names, a label that only stands where a CSV may have its row of names, while each
+///         other one has two rows or more; fewer than two classes; a name twice.
 ClassMap map_classes(const std::vector<FoundLabel>& labels, std::vector<std::string> names);
 
 /// Reads names of classes, one a line. @throws InputError for a file without names or one that cannot be read.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <utility>
 
 #include "prism/core/error.h"
 #include "prism/core/text/blanks.h"
@@ -83,8 +84,11 @@ std::optional<Example> ExampleSource::next() {
     }
     // The members of JSON objects may stand in another order in each row.
     const bool holds_names = (is_first_row_ || reader_->has_names()) && find_columns(*row);
-    is_first_row_ = false;
-    if (!holds_names) return example_of(*row);
+    const bool may_be_header = std::exchange(is_first_row_, false) && by_number_;
+    if (holds_names) continue;
+    Example example = example_of(*row);
+    example.may_be_header = may_be_header;
+    return example;
   }
 }
 

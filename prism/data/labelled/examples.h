@@ -30,6 +30,7 @@ struct Example {
   std::string label;               ///< empty if the options name no column
   std::vector<std::string> texts;  ///< the fields of the text; not all are blank
   std::string place;               ///< "train.csv, line 7"
+  bool may_be_header = false;      ///< the first row of a CSV whose columns are numbers
 };
 
 /// The examples of several files, in their order.

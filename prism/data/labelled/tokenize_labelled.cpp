@@ -150,8 +150,9 @@ class Collector {
 
   int32_t label_id(const Example& example, bool in_training) {
     const auto [found, is_new] = label_ids_.try_emplace(example.label, static_cast<int32_t>(labels_.size()));
-    if (is_new) labels_.push_back({example.label, example.place, false});
+    if (is_new) labels_.push_back({.text = example.label, .place = example.place, .rows = 0});
     auto& label = labels_[static_cast<size_t>(found->second)];
+    label.rows += static_cast<int64_t>(!example.may_be_header);
     label.in_training = label.in_training || in_training;
     return found->second;
   }

@@ -370,12 +370,18 @@ TEST(HeadBudget, RefusesASelectorChunksAndWrongOptions) {
   EXPECT_CONTAINS(refused([](BudgetConfig& c) { c.kind = "some"; }), "layer 2: expected budget.kind none, learned");
   EXPECT_CONTAINS(refused([](BudgetConfig& c) { c.share = 0; }), "expected a budget.share above 0");
   EXPECT_CONTAINS(refused([](BudgetConfig& c) { c.share = 1.5; }), "found 1.5");
+  EXPECT_CONTAINS(refused([](BudgetConfig& c) { c.kind = "learned", c.share = 0.5; }),
+                  "expected no budget.share with budget.kind learned");
   EXPECT_CONTAINS(refused([](BudgetConfig& c) { c.summary = "mean"; }), "expected budget.summary tokens or padded");
   const auto refused_schedule = [](const BudgetSchedule& schedule) { return message_of([&] { check(schedule); }); };
   EXPECT_EQ(refused_schedule({}), "");
   EXPECT_CONTAINS(refused_schedule({.s_min = 0.9, .s_max = 0.1}), "train.budget.s_min <= train.budget.s_max");
   EXPECT_CONTAINS(refused_schedule({.tau_max = 0.01}), "train.budget.tau_min <= train.budget.tau_max");
+  EXPECT_CONTAINS(refused_schedule({.tau_min = 1e-40}), "expected 1e-06 <= train.budget.tau_min");
+  EXPECT_CONTAINS(refused_schedule({.tau_max = 1e38}), "train.budget.tau_max <= 1000000; found 0.1 and 1e+38");
   EXPECT_CONTAINS(refused_schedule({.beta_max = -1}), "train.budget.beta_max");
+  EXPECT_CONTAINS(refused_schedule({.beta_max = 1e38}), "train.budget.beta_max: expected from 0 to 1000");
+  EXPECT_CONTAINS(refused_schedule({.alpha_base = 0.1}), "train.budget.alpha_base <= train.budget.alpha_max");
   EXPECT_CONTAINS(refused_schedule({.entropy_sign = "both"}), "expected text or printed");
 }
 

@@ -96,6 +96,8 @@ TEST_F(ClassifierCommands, AnalysesRefuseWrongInputWithASentence) {
   expect_sentence(budgets({"budget", "--data", "data", "--rounds", "3", "--no-timing"}), 2,
                   {"expected only one of", "--rounds", "--no-timing", "found both"});
   expect_sentence(budgets({"budget", "--data", "data", "--figures", "text.txt"}), 2, {"text.txt; found a file"});
+  expect_sentence(budgets({"budget", "--data", "data", "--difficulty", "uniform", "--examples", "2"}), 2,
+                  {"expected at least 3 examples", "--difficulty"});
   const auto late = budgets({"budget", "--data", "data", "--difficulty", "nowhere"});
   expect_sentence(late, 2, {"nowhere"});
   EXPECT_EQ(late.err.find("examples"), std::string::npos) << "nothing is labelled first: " << late.err;

@@ -69,6 +69,15 @@ TEST_F(ClassifierCommands, EvalRefusesWrongInputWithASentence) {
   expect_sentence(evaluate({"uniform", "data", "--batch", "0"}), 2, {"--batch: expected 1 to 65536 texts"});
   expect_sentence(evaluate({"budget", "data", "--budget-heads", "most"}), 2, {"expected own, all, random or shuffled"});
   expect_sentence(evaluate({"uniform", "data", "--budget-gain", "mean"}), 2, {"expected a model with head budgets"});
+  std::filesystem::copy(folder() / "uniform", folder() / "renamed", std::filesystem::copy_options::recursive);
+  const auto rename = [](const char* classes) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder() / "renamed"))
+      if (entry.path().filename() == "classes.json") write_text(entry.path(), classes);
+  };
+  rename(R"({"classes": ["cold", "warm"], "text_fields": [], "words": false})");
+  expect_sentence(evaluate({"renamed", "data"}), 2, {"expected examples of the model's classes, 2 (cold and warm)"});
+  rename(R"({"classes": ["0", "1"], "text_fields": [], "words": false})");
+  EXPECT_EQ(evaluate({"renamed", "data"}).status, 0) << "the names of a model without classes.json";
   expect_sentence(evaluate({"data", "data"}), 2, {"expected a model folder"});
   expect_sentence(prism({"eval", "uniform", "text.txt"}), 2, {"expected a language model", "--task classification"});
   expect_sentence(prism({"eval", "uniform", "text.txt", "--split", "test"}), 2,

@@ -73,6 +73,20 @@ TEST_F(LabelledData, ReadsColumnsByNumberAndByName) {
   EXPECT_EQ(info.scheme.text_fields, Texts{"text"});
 }
 
+TEST_F(LabelledData, RefusesARowOfNamesAsAnExample) {
+  const auto named = file("h.csv", "label,text\n1,a\n2,b\n1,c\n2,d\n");
+  const LabelledOptions options{.examples = {.label = "1"}, .valid_share = 0};
+  EXPECT_REFUSED(tokenize({{named}, {}, {}}, options), "h.csv, line 1: expected the label of a row; found \"label\"");
+  const auto test = file("t.csv", "label,text\n2,e\n");
+  EXPECT_REFUSED(tokenize({{named}, {}, {test}}, options), "t.csv, line 1: expected the label of a row");
+  const auto rare = file("r.csv", "c,x\na,y\nb,z\n");
+  EXPECT_EQ(tokenize({{rare}, {}, {}}, options).train_examples, 3) << "classes of one row each";
+  const auto first = file("f.csv", "c,x\na,y\na,z\n");
+  EXPECT_REFUSED(tokenize({{first}, {}, {}}, options), "or name all classes with --classes");
+  const LabelledOptions all{.examples = {.label = "1"}, .classes = {"a", "c"}, .valid_share = 0};
+  EXPECT_EQ(tokenize({{first}, {}, {}}, all).train_examples, 3);
+}
+
 TEST_F(LabelledData, ReadsTheSameColumnsEverywhere) {
   const auto rows = file("t.jsonl", R"({"a": "1", "b": "2", "l": "x"}
 {"l": "y", "b": "4", "id": "9", "a": "3"}
