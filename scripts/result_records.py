@@ -1,0 +1,390 @@
+"""The figures that pages of results are written from: the records of runs, evaluations and timings, and their statistics.
+
+scripts/check_results.py evaluates the expressions of the pages with these functions and the methods of Records. A figure
+of an arm has a value for each seed."""
+import glob
+import json
+import math
+import os
+import random
+import re
+
+# 4.5602, -0.01, 2,000,896, and in 1.27x and 5.2M the part before the letter; nothing in 3x2,6x2, layer0 or v1.2.3.
+NUMBER = re.compile(r"(?<![\w.,])([-+−]?)(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?(?=[xkMB]?(?!\w|[.,]\d))")
+
+
+class Fault(Exception):
+    """A sentence about a page that disagrees with its records."""
+
+
+class Seeds(dict):
+    """A figure of the runs of one arm: seed -> value."""
+
+    def __sub__(self, other):
+        if isinstance(other, Steps):
+            return Steps()
+        shared = sorted(set(self) & set(other))
+        if not shared:
+            raise Fault("expected seeds that both arms share; found none.")
+        return Seeds((seed, self[seed] - other[seed]) for seed in shared)
+
+    def __neg__(self):
+        return Seeds((seed, -value) for seed, value in self.items())
+
+
+class Steps(list):
+    """The first steps that were not finite, of an arm whose runs diverged."""
+
+    def __sub__(self, _):
+        return Steps()
+
+
+def two_sided_p(t, freedom):
+    """The probability that Student's t is at least as far from zero; the closed forms for whole degrees of freedom."""
+    angle = math.atan2(abs(t), math.sqrt(freedom))
+    term = math.cos(angle) if freedom % 2 else 1.0
+    total = term if freedom > 1 or freedom % 2 == 0 else 0.0
+    for power in range(3 if freedom % 2 else 2, freedom - 1, 2):
+        term *= math.cos(angle) ** 2 * (power - 1) / power
+        total += term
+    inside = math.sin(angle) * total
+    return 1 - (2 / math.pi * (angle + inside) if freedom % 2 else inside)
+
+
+def quantile(freedom):
+    """The t that 95% of the distribution lie within."""
+    low, high = 0.0, 1000.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if two_sided_p(middle, freedom) > 0.05 else (low, middle)
+    return low
+
+
+def mean(seeds):
+    return sum(seeds.values()) / len(seeds)
+
+
+def sd(seeds):
+    return math.sqrt(sum((value - mean(seeds)) ** 2 for value in seeds.values()) / (len(seeds) - 1))
+
+
+def interval(seeds):
+    """The ends of the 95% interval (Student's t) of the mean; nothing for a single seed."""
+    if len(seeds) < 2:
+        return []
+    half = quantile(len(seeds) - 1) * sd(seeds) / math.sqrt(len(seeds))
+    return [mean(seeds) - half, mean(seeds) + half]
+
+
+def p_value(seeds):
+    return two_sided_p(mean(seeds) / (sd(seeds) / math.sqrt(len(seeds))), len(seeds) - 1)
+
+
+def holm(*comparisons):
+    """The p values of the comparisons, corrected by Holm's method, in their order."""
+    order = sorted(range(len(comparisons)), key=lambda place: p_value(comparisons[place]))
+    corrected, least = [0.0] * len(comparisons), 0.0
+    for rank, place in enumerate(order):
+        least = max(least, min(1.0, (len(comparisons) - rank) * p_value(comparisons[place])))
+        corrected[place] = least
+    return corrected
+
+
+def seed(seeds, number):
+    return seeds[number]
+
+
+def together(*comparisons):
+    """The figures of several sweeps whose seeds differ, as one."""
+    return Seeds(pair for seeds in comparisons for pair in seeds.items())
+
+
+def perplexity(seeds):
+    return [] if isinstance(seeds, Steps) else math.exp(mean(seeds))
+
+
+def percent(share):
+    return 100 * share
+
+
+FUNCTIONS = (mean, sd, interval, p_value, holm, seed, together, perplexity, percent, min, max, abs, sum, len)
+
+
+class Records:
+    """The records that one comment names."""
+    cache = {}
+
+    def __init__(self, root, names):
+        self.paths = []
+        for name in names:
+            found = [path for path in (os.path.join(root, "docs/results", name), os.path.join(root, name))
+                     if os.path.exists(path)]
+            if not found:
+                raise Fault(f"expected the record {name}; found none.")
+            self.paths.append(os.path.normpath(found[0]))
+
+    def _lines(self, path):
+        """The objects of a JSONL file, without the long ones that no figure is taken from."""
+        if path not in self.cache:
+            with open(path, encoding="utf-8") as file:
+                self.cache[path] = [json.loads(line) for line in file
+                                    if not line.startswith(('{"kind":"train"', '{"kind":"diagnostics"'))]
+        return self.cache[path]
+
+    def _runs(self, arm):
+        """{seed: folder} of an arm, which is named ARM or FOLDER/ARM."""
+        folder, _, name = arm.rpartition("/")
+        runs = {}
+        for path in self.paths:
+            for run in glob.glob(os.path.join(glob.escape(path), glob.escape(name) + "-seed*")):
+                number = int(run.rpartition("-seed")[2].partition(".")[0])
+                if folder not in ("", os.path.basename(path)):
+                    continue
+                if number in runs:
+                    raise Fault(f"expected one run of {arm} with seed {number}; found two; name its folder.")
+                runs[number] = run
+        if not runs:
+            raise Fault(f"expected runs of {arm} in the records; found none.")
+        return dict(sorted(runs.items()))
+
+    def _of_kind(self, arm, kind, value):
+        """value(record) of the last record of a kind for which it is not None, of each seed."""
+        seeds = Seeds()
+        for number, run in self._runs(arm).items():
+            values = [value(record) for record in self._lines(os.path.join(run, "records.jsonl")) if record["kind"] == kind]
+            values = [one for one in values if one is not None]
+            if not values:
+                raise Fault(f"expected a record {kind} in {os.path.basename(run)}; found none.")
+            seeds[number] = values[-1]
+        return seeds
+
+    def loss(self, arm, tokens=None, text=None):
+        """Validation loss at the end, or after this number of tokens, or per token of a whole text (its name may be cut short)."""
+        if text is not None:
+            return self._of_kind(arm, "text_loss", lambda record: record["nats"] / record["tokens"]
+                                if record["text"].startswith(text) else None)
+        if tokens is not None:
+            return self._of_kind(arm, "eval", lambda record: record["val_loss"] if record["tokens"] == tokens else None)
+        ends = [[(record["kind"], record["step"]) for record in self._lines(os.path.join(run, "records.jsonl"))][-1]
+                for run in self._runs(arm).values()]
+        if {kind for kind, _ in ends} == {"diverged"}:
+            return Steps(step for _, step in ends)
+        return self._of_kind(arm, "end", lambda record: record["val_loss"])
+
+    def gap(self, arm, base, text=None):
+        """Loss of an arm minus that of another."""
+        return self.loss(arm, text=text) - self.loss(base, text=text)
+
+    def distance(self, arm, first, last):
+        """Mean attention distance over the layers from first to last."""
+        def over_layers(record):
+            distances = [layer["distance"] for layer in record["layers"] if first <= layer["layer"] <= last]
+            return sum(distances) / len(distances)
+        return self._of_kind(arm, "attention_distance", over_layers)
+
+    def parameters(self, arm):
+        return mean(self._of_kind(arm, "run", lambda record: record["parameters"]))
+
+    def flops(self, arm):
+        """FLOPs of the forward pass of a token, of which training takes three times as many."""
+        return mean(self._of_kind(arm, "run", lambda record: record["flops_per_token"]))
+
+    def train_loss(self, arm):
+        """Training loss of the last steps, those of one record."""
+        seeds = Seeds()
+        for number, run in self._runs(arm).items():
+            with open(os.path.join(run, "records.jsonl"), encoding="utf-8") as file:
+                seeds[number] = [json.loads(line)["loss"] for line in file if line.startswith('{"kind":"train"')][-1]
+        return seeds
+
+    def word_perplexity(self, arm, text, words):
+        """Of a text that has this number of words: the perplexity of the mean loss over seeds."""
+        return math.exp(mean(self._of_kind(arm, "text_loss", lambda record: record["nats"] / words
+                                          if record["text"].startswith(text) else None)))
+
+    def layers(self, arm, analysis, figure, first, last, part=None):
+        """Mean of a figure of `prism analyse` over the layers from first to last, of each seed."""
+        seeds = Seeds()
+        for number, path in self._runs(arm).items():
+            found = [row[figure] for row in self._lines(path) if row["analysis"] == analysis and figure in row and
+                     row.get("part") in (None, part) and first <= row["layer"] <= last]
+            if found:
+                seeds[number] = sum(found) / len(found)
+        return seeds
+
+    def accuracy(self, arm):
+        """Test accuracy at the end, in percent."""
+        return self._of_kind(arm, "classification", lambda record: percent(record["accuracy"]))
+
+    def kept(self, arm):
+        """Share of heads that the layers compute for the test texts, their mean in percent."""
+        return self._of_kind(arm, "classification",
+                            lambda record: percent(sum(record["kept_share"]) / len(record["kept_share"])))
+
+    def budgets(self, arm, figure, by="all", group="all", layer=None):
+        """A figure of `prism analyse budgets`, such as share, over a group of texts: of a layer, or its mean over all."""
+        seeds = Seeds()
+        for number, path in self._runs(arm).items():
+            found = [row[figure] for row in self._lines(path) if row["kind"] == "layer" and
+                     (row["by"], row["group"]) == (by, group) and layer in (None, row["layer"])]
+            seeds[number] = sum(found) / len(found)
+        return seeds
+
+    def changed(self, arm, heads, gain, figure="accuracy"):
+        """A figure on the test texts where `prism eval` changed what head budgets decide; accuracy in percent."""
+        return Seeds((number, next(percent(row[figure]) if figure == "accuracy" else row[figure]
+                                   for row in self._lines(path)
+                                   if (row["budget_heads"], row["budget_gain"]) == (heads, gain)))
+                     for number, path in self._runs(arm).items())
+
+    def valid_accuracy(self, arm):
+        """Validation accuracy at the end, in percent."""
+        return self._of_kind(arm, "end", lambda record: percent(record["val_accuracy"]))
+
+    def over_items(self, arm, base):
+        """The 95% interval of the difference of two accuracies in percent, by a paired bootstrap over the test texts; the
+        seeds of each arm are averaged for every text."""
+        def right(name):
+            wrong = self._of_kind(name, "classification", lambda record: (record["labelled"], {row[0] for row in record["wrong"]}))
+            count = next(iter(wrong.values()))[0]
+            return [sum(item not in items for _, items in wrong.values()) / len(wrong) for item in range(count)]
+        gaps = [one - other for one, other in zip(right(arm), right(base), strict=True)]
+        picks = random.Random(1)
+        means = sorted(percent(sum(picks.choices(gaps, k=len(gaps))) / len(gaps)) for _ in range(1000))
+        return [means[24], means[974]]
+
+    def task(self, model, name, figure="acc", error=False):
+        """A figure of a task as prism eval --task measured it, accuracies and scores in percent, of each seed if the model
+        is an arm of runs; with its standard error if that is asked for, and for items their number."""
+        def of(folder):
+            for path in glob.glob(os.path.join(glob.escape(folder), "*.json")):
+                with open(path, encoding="utf-8") as file:
+                    results = json.load(file)
+                if name in results["results"]:
+                    found = results["results"][name]
+                    if figure == "items":
+                        return found["sample_len"]
+                    scale = percent if figure.startswith("acc") else float
+                    values = [scale(found[f"{figure}{part},none"]) for part in (("", "_stderr") if error else ("",))]
+                    return values if error else values[0]
+            raise Fault(f"expected the task {name} in {folder}; found none.")
+        single = [path for path in (os.path.join(path, model) for path in self.paths) if os.path.isdir(path)]
+        if single:
+            return of(single[0])
+        return Seeds((number, of(folder)) for number, folder in self._runs(model).items())
+
+    def tokens(self, arm):
+        """Tokens that were trained."""
+        return mean(self._of_kind(arm, "end", lambda record: record["tokens"]))
+
+    def bytes_per_token(self, arm, text):
+        return mean(self._of_kind(arm, "text_loss", lambda record: record["bytes"] / record["tokens"]
+                                 if record["text"].startswith(text) else None))
+
+    def recipe(self, arm, field):
+        """A number of the recipe, such as train.learning_rate, which all seeds of the arm share."""
+        values = set()
+        for run in self._runs(arm).values():
+            with open(os.path.join(run, "recipe.json"), encoding="utf-8") as file:
+                value = json.load(file)
+            for name in field.split("."):
+                value = value[name]
+            values.add(value)
+        if len(values) != 1:
+            raise Fault(f"expected one {field} in the recipes of {arm}; found {len(values)}.")
+        return values.pop()
+
+    def speed(self, arm):
+        """Tokens per second over those of the baseline, in turn."""
+        ratios = set()
+        for run in self._runs(arm).values():
+            with open(os.path.join(run, "timing.json"), encoding="utf-8") as file:
+                ratios.add(json.load(file)["ratio"])
+        if len(ratios) != 1:
+            raise Fault(f"expected one speed of {arm}; found {len(ratios)}.")
+        return ratios.pop()
+
+    def heads(self, arm, layer, figure, number=1):
+        """A figure of each head of a layer: entropy, or the share of its weight on self, previous, punctuation, ..."""
+        rows = [record for record in self._lines(self._runs(arm)[number]) if record["layer"] == layer]
+        if figure == "entropy":
+            return next(record["head_entropies"] for record in rows if record["analysis"] == "entropy")
+        return [record[figure] for record in rows if record["analysis"] == "heads"]
+
+    def method(self, name, figure, head=None, layer=None, file=None):
+        """A figure of a selector, such as recall; of one head or layer if that is given; from the file of that name."""
+        found = []
+        for path in self.paths:
+            if path.endswith(".jsonl") and file in (None, os.path.basename(path).removesuffix(".jsonl")):
+                for row in self._lines(path):
+                    if row["method"] == name:
+                        row = row | row.get("prefill", {})
+                        row = row if head is None else row["by_head"][head]
+                        row = row if layer is None else row["layers"][layer]
+                        found += [row[figure]] if figure in row else []
+        if len(set(found)) != 1:
+            raise Fault(f"expected one {figure} of {name}; found {len(set(found))}.")
+        return found[0]
+
+    def held(self, name, head=None):
+        """Recall and density of a selector."""
+        return [self.method(name, "recall", head), self.method(name, "density", head)]
+
+    def named(self, text):
+        """The selectors whose names contain the text."""
+        return [row["method"] for path in self.paths if path.endswith(".jsonl") for row in self._lines(path)
+                if text in row["method"]]
+
+    def above_dense(self, name):
+        """Perplexity above that of dense attention, in percent."""
+        return percent(self.method(name, "token_perplexity") / self.method("dense", "token_perplexity") - 1)
+
+    def each(self, start, column=None, file=None):
+        """A number of each line of a text that starts with these words, blanks aside: the one after or before the word
+        `column` in the line, else the one below `column` in the names above it, two blanks apart. Without a column, all
+        numbers behind the words."""
+        found = []
+        for path in self.paths:
+            if not path.endswith(".txt") or file not in (None, os.path.basename(path).removesuffix(".txt")):
+                continue
+            names = []
+            with open(path, encoding="utf-8") as rows:
+                for row in rows:
+                    fields, text = re.split(r"\s{2,}", row.strip()), " ".join(row.split())
+                    if not text.startswith(start):
+                        names = fields if column in fields else names
+                        continue
+                    if column is None:
+                        found.append([float(number.group()) for number in NUMBER.finditer(text.removeprefix(start))])
+                        continue
+                    beside = re.search(rf"\b{re.escape(column)} (\d+(?:\.\d+)?)|(\d+(?:\.\d+)?) ?{re.escape(column)}", text)
+                    below = None if beside else fields[names.index(column) - len(names)].rstrip("%x")
+                    found.append(float(below or beside.group(1) or beside.group(2)))
+        if not found:
+            raise Fault(f"expected a line that starts with \"{start}\"; found none.")
+        return found
+
+    def line(self, start, column=None, nth=None, file=None):
+        """The same of the only such line, or of the nth."""
+        found = self.each(start, column, file)
+        if nth is None and len(found) > 1:
+            raise Fault(f"expected one line that starts with \"{start}\"; found {len(found)}; say which.")
+        return found[(nth or 1) - 1]
+
+
+class Names(dict):
+    """What an expression can use; any other word stands for itself."""
+
+    def __missing__(self, name):
+        return name
+
+
+def evaluate(records, expression):
+    names = Names({function.__name__: function for function in FUNCTIONS}, __builtins__={})
+    names.update((name, getattr(records, name)) for name in vars(Records) if callable(getattr(records, name)) and name[0] != "_")
+    try:
+        return eval(expression, names, names)  # the text is the repository's own
+    except Fault:
+        raise
+    except Exception as error:
+        raise Fault(f"expected an expression that can be computed; found \"{expression}\": {error}.") from error
