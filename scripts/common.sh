@@ -42,6 +42,15 @@ find_program() {  # OPERATION: sets $prism to PRISM_PROGRAM if set, else builds 
   fi
 }
 
+# The beginnings of five novels, one document each. CHARACTERS FOLDER
+cut_novels() {
+  mkdir -p "$2"
+  for novel in "${PRISM_DATA:-../shared/data}"/gutenberg_novels/long/*.txt.xz; do
+    # The length in characters, so that no character is cut.
+    xz -dc "$novel" | python3 -c 'import sys; sys.stdout.write(sys.stdin.read()[:int(sys.argv[1])])' "$1" > "$2/$(basename "$novel" .xz)"
+  done
+}
+
 start_log() {  # NAME: steps write to build/NAME.log from now on; first waits for other scripts that set up this folder
   mkdir -p build || fail "$1" "expected to write into $PWD; found that it is not writable; use your own copy."
   exec 9> build/.lock

@@ -80,15 +80,6 @@ record_perplexity() {  # FILE METHOD MODEL_AND_TEXT...
   record "$1" "$2" "$prism" eval "${@:3}" --json --device "${PRISM_DEVICE:-cpu}" "${words[@]}"
 }
 
-# The beginnings of five novels, one document each. CHARACTERS FOLDER
-cut_novels() {
-  mkdir -p "$2"
-  for novel in "${PRISM_DATA:-../shared/data}"/gutenberg_novels/long/*.txt.xz; do
-    # The length in characters, so that no character is cut.
-    xz -dc "$novel" | python3 -c 'import sys; sys.stdout.write(sys.stdin.read()[:int(sys.argv[1])])' "$1" > "$2/$(basename "$novel" .xz)"
-  done
-}
-
 study_model() {  # MODEL NAME
   local model width words
   model=$runs/models/$(basename "$1")  # the path that records hold

@@ -2,8 +2,8 @@
 
 Both evaluate one model in float32 on the same local files. The harness's own task definitions are used; only the data
 sets are replaced by these files, with their members renamed to those of the original data sets. Checked item by item:
-the texts of context and continuation are equal; log-likelihoods differ by at most 1e-3 up to 200 tokens, and by 1e-5 of
-their size beyond; is_greedy is equal; and the figures of each task are equal.
+the texts of context and continuation are equal, and the numbers of tokens that are scored; log-likelihoods differ by at
+most 1e-3 up to 200 tokens, and by 1e-5 of their size beyond; is_greedy is equal; and the figures of each task are equal.
 
 With --speed, both evaluate again in bfloat16, in turn, and the items per second are compared.
 
@@ -143,6 +143,18 @@ def answers_of(sample):
     return found
 
 
+def scored_tokens(texts, tokenizer):
+    """Tokens that the harness scores of a query: (context, continuation), or (whole text,)."""
+    def encode(text, **words):
+        return len(tokenizer(text, **words)["input_ids"])
+    if len(texts) == 1:
+        return encode(texts[0])
+    context, continuation = texts
+    if not context:
+        return encode(continuation, add_special_tokens=False)
+    return encode(context + continuation) - encode(context.rstrip())
+
+
 def compare_task(name, theirs, ours, tokenizer):
     """@return (items, largest difference, faults as sentences)."""
     faults, largest = [], 0.0
@@ -152,6 +164,9 @@ def compare_task(name, theirs, ours, tokenizer):
         if texts_of(their) != texts_of(our):
             faults.append(f"{name}, item {number}: other texts: {texts_of(our)} instead of {texts_of(their)}")
             continue
+        expected_tokens = sum(scored_tokens(text, tokenizer) for text in texts_of(our))
+        if our["tokens"] != expected_tokens:
+            faults.append(f"{name}, item {number}: {our['tokens']} scored tokens instead of {expected_tokens}")
         for text, (expected, greedy), (found, is_greedy) in zip(texts_of(our), answers_of(their), answers_of(our)):
             tokens = len(tokenizer("".join(text))["input_ids"])
             bound = 1e-3 if tokens <= 200 else max(1e-3, 1e-5 * abs(expected))
@@ -167,10 +182,11 @@ def compare_figures(name, theirs, ours):
     """Accuracies are equal; perplexities within 1e-5 of their size; errors too, but those of bootstraps within 5%."""
     faults, shown = [], []
     for key, expected in theirs[f"local_{name}"].items():
-        if not key.endswith(",none") or key not in ours[name]:
+        if not key.endswith(",none") or not isinstance(expected, (int, float)) or math.isnan(expected):
             continue
-        found = ours[name][key]
-        if not isinstance(expected, (int, float)) or not isinstance(found, (int, float)):
+        found = ours[name].get(key)
+        if not isinstance(found, (int, float)):
+            faults.append(f"{name}: {key} {found} instead of {expected}")
             continue
         bound = 0.05 if "perplexity_stderr" in key else 1e-5
         if not math.isclose(found, expected, rel_tol=bound, abs_tol=1e-12):

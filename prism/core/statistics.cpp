@@ -118,4 +118,36 @@ double bootstrap_error(int64_t items, const std::function<double(std::span<const
   return statistic(figures).deviation;
 }
 
+PairedScore paired_score(const std::vector<double>& a, const std::vector<double>& b) {
+  PRISM_ASSERT(a.size() == b.size() && !a.empty(), "paired_score", "{} and {} items", a.size(), b.size());
+  const auto found = mean_difference(a, b, /*paired=*/true);
+  PairedScore result{.difference = found.mean,
+                     .standard_error = found.standard_error(),
+                     .interval = t_interval(found, 0.95),
+                     .items = found.count};
+  for (size_t i = 0; i < a.size(); ++i) {
+    result.more_a += a[i] > b[i];
+    result.more_b += b[i] > a[i];
+  }
+  result.p = sign_test(result.more_a, result.more_a + result.more_b);
+  return result;
+}
+
+PairedScore paired_score(const std::vector<PairedScore>& parts) {
+  PairedScore result;
+  std::vector<double> differences, errors;
+  for (const auto& each : parts) {
+    differences.push_back(each.difference);
+    errors.push_back(each.standard_error);
+    result.items += each.items;
+    result.more_a += each.more_a;
+    result.more_b += each.more_b;
+  }
+  result.difference = mean_of(differences);
+  result.standard_error = error_of_mean(errors);
+  result.interval = t_interval(result.difference, result.standard_error, result.items, 0.95);
+  result.p = sign_test(result.more_a, result.more_a + result.more_b);
+  return result;
+}
+
 }  // namespace prism

@@ -71,6 +71,21 @@ Interval t_interval(double figure, double standard_error, int64_t count, double 
 /// pairs in which one of two alone is right, this is McNemar's exact test.
 double sign_test(int64_t successes, int64_t trials);
 
+/// The mean score of a minus that of b on the same items.
+struct PairedScore {
+  double difference = 0, standard_error = 0;
+  Interval interval;  ///< 95%, Student's t with items - 1 degrees of freedom
+  int64_t items = 0;
+  int64_t more_a = 0, more_b = 0;  ///< items on which a, or b, scores more
+  double p = 1;  ///< the sign test over these items, two-sided; for scores of 0 and 1, McNemar's exact test
+};
+
+/// @throws InternalError for lists of different lengths, or without items.
+PairedScore paired_score(const std::vector<double>& a, const std::vector<double>& b);
+/// The same for a group: the mean of the differences of its parts, each counting alike, with the error of the mean of
+/// independent ones and the sign test over all items. @param parts  at least one.
+PairedScore paired_score(const std::vector<PairedScore>& parts);
+
 /// The standard error of a figure of some items: its standard deviation over samples of them, drawn with replacement.
 /// @param figure  computes the figure of the items at these places, each below `items`.
 /// @param items   at least 1.

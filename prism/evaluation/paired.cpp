@@ -32,19 +32,4 @@ PairedLoss paired_loss(const std::vector<DocumentScore>& a, const std::vector<Do
   return result;
 }
 
-PairedScore paired_score(const std::vector<double>& a, const std::vector<double>& b) {
-  PRISM_ASSERT(a.size() == b.size() && !a.empty(), "paired_score", "{} and {} items", a.size(), b.size());
-  const auto found = mean_difference(a, b, /*paired=*/true);
-  PairedScore result{.difference = found.mean,
-                     .standard_error = found.standard_error(),
-                     .interval = t_interval(found, 0.95),
-                     .items = found.count};
-  for (size_t i = 0; i < a.size(); ++i) {
-    result.more_a += a[i] > b[i];
-    result.more_b += b[i] > a[i];
-  }
-  result.p = sign_test(result.more_a, result.more_a + result.more_b);
-  return result;
-}
-
 }  // namespace prism

@@ -28,16 +28,4 @@ struct PairedLoss {
 /// @throws InternalError if the lists differ in documents or tokens, or if no document has a predicted token.
 PairedLoss paired_loss(const std::vector<DocumentScore>& a, const std::vector<DocumentScore>& b);
 
-/// The mean score of a minus that of b on the same items.
-struct PairedScore {
-  double difference = 0, standard_error = 0;
-  Interval interval;  ///< 95%, Student's t with items - 1 degrees of freedom
-  int64_t items = 0;
-  int64_t more_a = 0, more_b = 0;  ///< items on which a, or b, scores more
-  double p = 1;  ///< the sign test over these items, two-sided; for scores of 0 and 1, McNemar's exact test
-};
-
-/// @throws InternalError for lists of different lengths, or without items.
-PairedScore paired_score(const std::vector<double>& a, const std::vector<double>& b);
-
 }  // namespace prism

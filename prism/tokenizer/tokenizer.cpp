@@ -242,7 +242,15 @@ Tokenizer Tokenizer::from_json(std::string_view json, const std::string& source)
 }
 
 void Tokenizer::save(const std::filesystem::path& file) const {
-  write_file(file, write_tokenizer_file(impl_->file));
+  const auto& ids = special_ids();
+  if (ids.opens_prompts == template_opening().has_value()) {
+    write_file(file, write_tokenizer_file(impl_->file));
+    return;
+  }
+  // Newer releases of transformers do not read add_bos_token.
+  auto changed = impl_->file;
+  set_opening(changed, ids.opens_prompts ? ids.opening : std::nullopt);
+  write_file(file, write_tokenizer_file(changed));
 }
 
 GgmlVocabulary Tokenizer::ggml_vocabulary() const {

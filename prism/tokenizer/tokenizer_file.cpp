@@ -294,12 +294,16 @@ TokenizerFile parse_tokenizer_file(std::string_view text, const std::string& sou
   return file;
 }
 
-std::optional<int32_t> opening_of_template(const TokenizerFile& file) {
+/// The steps of the post_processor.
+json post_processors(const TokenizerFile& file) {
   const json processor = file.rest.value("post_processor", json());
-  json parts = json::array({processor});
   if (processor.is_object() && processor.value("type", json()) == "Sequence")
-    parts = processor.value("processors", json::array());
-  for (const auto& part : parts) {
+    return processor.value("processors", json::array());
+  return json::array({processor});
+}
+
+std::optional<int32_t> opening_of_template(const TokenizerFile& file) {
+  for (const auto& part : post_processors(file)) {
     const json single = part.is_object() ? part.value("single", json()) : json();
     if (!single.is_array() || single.empty() || !single[0].is_object()) continue;
     const json special = single[0].value("SpecialToken", json());
@@ -309,6 +313,26 @@ std::optional<int32_t> opening_of_template(const TokenizerFile& file) {
     }
   }
   return std::nullopt;
+}
+
+void set_opening(TokenizerFile& file, const std::optional<int32_t>& id) {
+  json parts = json::array();
+  for (const auto& part : post_processors(file))
+    if (part.is_object() && part.value("type", json()) != "TemplateProcessing") parts.push_back(part);
+  const auto token = std::ranges::find_if(file.added, [&](const AddedToken& each) { return each.id == id; });
+  if (token != file.added.end()) {
+    const auto& name = token->content;
+    const auto text = [](const char* part, int type) { return json{{"Sequence", {{"id", part}, {"type_id", type}}}}; };
+    const auto opening = [&](int type) { return json{{"SpecialToken", {{"id", name}, {"type_id", type}}}}; };
+    parts.push_back({{"type", "TemplateProcessing"},
+                     {"single", json::array({opening(0), text("A", 0)})},
+                     {"pair", json::array({opening(0), text("A", 0), opening(1), text("B", 1)})},
+                     {"special_tokens",
+                      {{name, {{"id", name}, {"ids", json::array({token->id})}, {"tokens", json::array({name})}}}}}});
+  }
+  file.rest["post_processor"] = parts.empty()       ? json()
+                                : parts.size() == 1 ? parts.front()
+                                                    : json{{"type", "Sequence"}, {"processors", parts}};
 }
 
 std::string write_tokenizer_file(const TokenizerFile& file) {

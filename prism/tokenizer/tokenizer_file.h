@@ -56,6 +56,8 @@ TokenizerFile parse_tokenizer_file(std::string_view text, const std::string& sou
 
 /// The id that the post_processor (TemplateProcessing) puts before a single text, if any.
 std::optional<int32_t> opening_of_template(const TokenizerFile& file);
+/// Makes the post_processor put this added token before each text, or none. What it did with ByteLevel stays.
+void set_opening(TokenizerFile& file, const std::optional<int32_t>& id);
 
 /// The text of the file, readable by Hugging Face `tokenizers`. Merges are written as "a b", which every version reads,
 /// or as ["a", "b"] if a token contains a space.

@@ -17,8 +17,9 @@
 
 namespace prism {
 
-/// Ids 0-255 are the bytes, 256 is "th", 257 " th", 258 <|endoftext|> if `end_of_text`.
-inline Tokenizer tiny_tokenizer(bool end_of_text = true) {
+/// Ids 0-255 are the bytes, 256 is "th", 257 " th", 258 <|endoftext|> if `end_of_text`. Without `merges` texts are
+/// bytes.
+inline Tokenizer tiny_tokenizer(bool end_of_text = true, bool merges = true) {
   Json vocab = Json::object();
   for (int byte = 0; byte < 256; ++byte) vocab[byte_character(static_cast<uint8_t>(byte))] = byte;
   vocab["th"] = 256;
@@ -33,14 +34,14 @@ inline Tokenizer tiny_tokenizer(bool end_of_text = true) {
                      {"normalized", false},
                      {"special", true}});
   }
-  const Json merges = {"t h", "\u0120 th"};
+  const Json rules = merges ? Json{"t h", "\u0120 th"} : Json::array();
   const Json json = {
       {"version", "1.0"},
       {"added_tokens", added},
       {"pre_tokenizer",
        {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}}},
       {"decoder", {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}}},
-      {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", merges}}}};
+      {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", rules}}}};
   return Tokenizer::from_json(json.dump(), "tiny tokenizer");
 }
 

@@ -74,7 +74,11 @@ TEST(TextSettings, OpenPromptsIfThePostProcessorDoes) {
   EXPECT_EQ(Tokenizer::load(folder.path()).special_ids(),
             (SpecialIds{.opening = 1, .ends = {2}, .opens_prompts = true}));
   write_file(folder.path() / "tokenizer_config.json", R"({"add_bos_token": false})");
-  EXPECT_FALSE(Tokenizer::load(folder.path()).special_ids().opens_prompts);
+  const auto silent = Tokenizer::load(folder.path());
+  EXPECT_FALSE(silent.special_ids().opens_prompts);
+  const TemporaryFolder copy;
+  silent.save(copy.path() / "tokenizer.json");
+  EXPECT_TRUE(nlohmann::json::parse(read_file(copy.path() / "tokenizer.json"))["post_processor"].is_null());
 }
 
 TEST(TextSettings, HoldTheChatTemplate) {
@@ -115,6 +119,11 @@ TEST(TextSettings, AreReadBackAsTheyAreWritten) {
   tokenizer.save(copy.path() / "tokenizer.json");
   write_settings(copy.path(), tokenizer, 512);
   EXPECT_EQ(Tokenizer::load(copy.path()).settings(), tokenizer.settings());
+  const auto processor = nlohmann::json::parse(read_file(copy.path() / "tokenizer.json"))["post_processor"];
+  EXPECT_EQ(processor["type"], "TemplateProcessing") << "transformers reads this, not add_bos_token";
+  EXPECT_EQ(processor["single"][0]["SpecialToken"]["id"], "<s>");
+  EXPECT_EQ(processor["special_tokens"]["<s>"]["ids"], std::vector<int>{1});
+  EXPECT_EQ(Tokenizer::load(copy.path() / "tokenizer.json").template_opening(), 1);
 }
 
 TEST(TextSettings, KeepTheTemplateOfConversationsWithTools) {

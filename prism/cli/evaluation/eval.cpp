@@ -127,7 +127,7 @@ void add_classification_options(CLI::App& app, EvalWords& words) {
 }
 
 /// How messages call the tasks of evaluation/tasks and those of evaluation/ruler.
-constexpr const char *kQuestions = "piqa and its like", *kMade = "ruler and needle_grid";
+constexpr const char *kQuestions = "tasks that ask questions", *kMade = "ruler and needle_grid";
 
 /// Options that only some tasks take.
 struct TaskOptions {
@@ -157,11 +157,11 @@ void check_options(const std::vector<TaskOptions>& groups, const std::string& na
 /// --task takes all words that follow it. After a task that reads texts, those that name no task are files.
 void take_files(EvalWords& words) {
   const auto known = task_names();
-  const auto behind = std::stable_partition(words.tasks.begin() + 1, words.tasks.end(), [&](const std::string& word) {
+  const auto files = std::stable_partition(words.tasks.begin() + 1, words.tasks.end(), [&](const std::string& word) {
     return std::ranges::find(known, word) != known.end();
   });
-  words.files.insert(words.files.end(), behind, words.tasks.end());
-  words.tasks.erase(behind, words.tasks.end());
+  words.files.insert(words.files.end(), files, words.tasks.end());
+  words.tasks.erase(files, words.tasks.end());
 }
 
 /// The same for the model: prism eval --task piqa MODEL.

@@ -29,7 +29,7 @@ struct EvalWords {
   // Divergence; its `windows` are those above.
   DivergenceOptions divergence;
   std::string cache_type = "auto";
-  // Questions of the field.
+  // Tasks that ask questions.
   std::string data, out, against_prefill;
   std::vector<std::string> against_sets;
   ItemOptions items;

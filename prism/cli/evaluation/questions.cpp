@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "prism/core/error.h"
+#include "prism/core/progress.h"
 #include "prism/core/text/names.h"
 #include "prism/core/text/printable.h"
 #include "prism/data/chat/model_template.h"
@@ -24,6 +25,9 @@ bool is_made(const Task& task) {
 /// How prompts are written. @throws InputError for a chat template that the model lacks.
 PromptWriter prompt_writer(const EvalWords& words, const ModelFolder& folder) {
   if (!words.apply_chat_template) return write_plainly;
+  PRISM_CHECK(folder.tokenizer->chat_template(), "eval",
+              "expected a chat template in {} with --apply-chat-template; found none; leave out the option.",
+              plain_line(words.model));
   return [chat = chat_template_of(*folder.tokenizer, words.model)](const std::string& question,
                                                                    const std::string& answer) {
     const Json messages = Json::array({{{"role", "user"}, {"content", question}}});
@@ -68,6 +72,9 @@ void complete_questions(EvalWords& words) {
               "expected one task with --data -, which is read once; found {}; give one at a time.", tasks.size());
   PRISM_CHECK(words.items.limit == 0 || !std::ranges::all_of(tasks, is_made), "eval",
               "expected --samples for {}, whose prompts are made; found --limit; give --samples.", words.tasks.front());
+  PRISM_CHECK(words.items.shots == 0 || std::ranges::none_of(tasks, is_made), "eval",
+              "expected no --shots with {}, whose prompts are made; found {}; leave the option out.",
+              std::ranges::find_if(tasks, is_made)->name, words.items.shots);
   drop_repeated(words.ruler.lengths);
   drop_repeated(words.ruler.depths);
 }
@@ -93,12 +100,17 @@ void add_made_questions(const EvalWords& words, const ModelFolder& folder, int64
     PRISM_CHECK(length <= context, "eval", "expected lengths up to {}, the model's context; found {}; lower --lengths.",
                 context, length);
   RulerSources sources(words.data, words.ruler.words);
+  const auto grids = std::ranges::count_if(tasks, [](const Task& task) { return !is_ruler_task(task); });
+  const int64_t a_length = std::ssize(tasks) - grids + grids * std::ssize(words.ruler.depths);
+  Progress progress("make prompts", a_length * std::ssize(words.ruler.lengths) * words.ruler.samples, "prompts");
+  const auto on_prompt = [&, made = int64_t{0}]() mutable { progress.update(++made); };
   for (const auto& task : tasks)
-    if (!is_ruler_task(task)) all.push_back({task, grid_items(*folder.tokenizer, sources, words.ruler, write)});
+    if (!is_ruler_task(task))
+      all.push_back({task, grid_items(*folder.tokenizer, sources, words.ruler, write, on_prompt)});
   for (const int64_t length : words.ruler.lengths)
     for (auto task : tasks) {
       if (!is_ruler_task(task)) continue;
-      auto items = ruler_items(task, *folder.tokenizer, sources, length, words.ruler, write);
+      auto items = ruler_items(task, *folder.tokenizer, sources, length, words.ruler, write, on_prompt);
       for (auto* name : {&task.name, &task.group}) *name += fmt::format("_{}", length);
       all.push_back({std::move(task), std::move(items)});
     }

@@ -13,6 +13,7 @@ namespace {
 
 constexpr const char* kSettingsName = "settings.json";
 constexpr const char* kResultsName = "results_prism.json";
+constexpr const char* kSecondsName = "seconds_prism.json";
 
 /// The object in a file; null if there is no file. @throws InputError for anything else.
 Json read_object(const std::filesystem::path& file) {
@@ -63,6 +64,14 @@ std::filesystem::path ResultFolder::samples(const Task& task) const {
 void ResultFolder::write(const std::vector<TaskFigures>& figures) {
   results_ = results_to_json(figures, settings_, results_);
   write_file(path_ / kResultsName, to_text(results_, 2) + "\n");
+}
+
+void ResultFolder::add_seconds(const Task& task, double seconds) {
+  auto all = read_object(path_ / kSecondsName);
+  const auto before = all.find(task.name);
+  const bool is_known = before != all.end() && before->is_number();
+  all[task.name] = seconds + (is_known ? before->get<double>() : 0);
+  write_file(path_ / kSecondsName, to_text(all, 2) + "\n");
 }
 
 }  // namespace prism

@@ -21,6 +21,9 @@ class ResultFolder {
   std::filesystem::path samples(const Task& task) const;
   /// Adds figures to those of earlier calls.
   void write(const std::vector<TaskFigures>& figures);
+  /// Adds to the seconds that a task has taken, over all calls. They are in a file of their own, because they differ
+  /// from one evaluation to the next.
+  void add_seconds(const Task& task, double seconds);
 
  private:
   std::filesystem::path path_;

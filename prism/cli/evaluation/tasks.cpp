@@ -1,4 +1,4 @@
-// prism eval --task piqa, blimp, ...: what a model, or two of them, answer to the questions of the field.
+// prism eval --task piqa, blimp, ...: what a model, or two of them, answer to the items of tasks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include "prism/cli/evaluation/eval.h"
 #include "prism/cli/evaluation/questions.h"
 #include "prism/cli/evaluation/result_folder.h"
+#include "prism/cli/evaluation/task_output.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/progress.h"
@@ -61,6 +62,7 @@ Json settings_of(const LoadedModel& loaded, const EvalWords& words) {
                    {"chat_template", words.apply_chat_template},
                    {"selector", loaded.prefill.options().selector},
                    {"selector_settings", loaded.prefill.options().settings},
+                   {"selector_changes", words.prefill.sets},
                    {"chunk", loaded.prefill.options().chunk}};
   for (const auto& [name, value] :
        prompt_fingerprint(decoder, *loaded.folder.tokenizer, loaded.prefill.options(), decoder.compute_type()))
@@ -92,38 +94,6 @@ class TaskProgress {
   int64_t items_ = 0, tokens_ = 0;
 };
 
-void print_figure_row(const std::string& task, const Figure& figure, const TaskFigures& of, bool shows_density) {
-  fmt::print("{:<24}{:>7}  {:<16}{:>10}{:>10}{:>8}", task, task.empty() ? "" : fmt::to_string(of.items), figure.name,
-             fmt::format("{:.4f}", figure.value),
-             std::isnan(figure.standard_error) ? "" : fmt::format("{:.4f}", figure.standard_error),
-             of.task.chance == 0 || is_less_better(figure.name) ? "" : fmt::format("{:.2f}", of.task.chance));
-  fmt::print("{}\n", shows_density && !task.empty() ? fmt::format("{:>9.3f}", of.density) : "");
-}
-
-/// One row for each figure; of a group that is whole, one row for all its parts.
-void print_figures(const std::vector<TaskFigures>& all, bool shows_density) {
-  fmt::print("{:<24}{:>7}  {:<16}{:>10}{:>10}{:>8}{}\n", "task", "items", "figure", "value", "+- error", "chance",
-             shows_density ? "  density" : "");
-  const auto groups = groups_of(all);
-  for (const auto& each : all) {
-    if (std::ranges::any_of(groups, [&](const auto& group) { return group.first == each.task.group; })) continue;
-    for (const auto& figure : each.figures)
-      print_figure_row(figure.name == each.figures.front().name ? each.task.name : "", figure, each, shows_density);
-  }
-  for (const auto& [name, figure] : groups) {
-    TaskFigures whole{.task = {}, .figures = {}};
-    std::vector<double> densities;
-    for (const auto& each : all) {
-      if (each.task.group != name) continue;
-      whole.task = each.task;
-      whole.items += each.items;
-      densities.push_back(each.density);
-    }
-    whole.density = mean_of(densities);
-    print_figure_row(name, figure, whole, shows_density);
-  }
-}
-
 void print_cut(const std::vector<TaskFigures>& all, int64_t context) {
   int64_t cut = 0;
   for (const auto& each : all) cut += each.cut;
@@ -143,86 +113,78 @@ TaskFigures figures_of(const Questions& questions, const std::vector<ItemAnswers
           .items = std::ssize(questions.items),
           .cut = cut_of(answers),
           .shots = words.items.shots,
-          .density = density_of(answers)};
+          .kept = kept_of(answers)};
 }
 
-/// Prints the figures of one model. @param context  to which texts were cut. @param seconds  0: not stated.
+/// How a model's figures came about.
+struct Course {
+  int64_t context = 0;      ///< to which texts were cut
+  double seconds = 0;       ///< 0: not stated
+  bool is_resumed = false;  ///< some answers are of an earlier call, and no times of attention are known
+};
+
+/// "spectral, density 0.310, recall 0.9120".
+std::string attention_text(const LoadedModel& loaded, const std::vector<TaskFigures>& figures, const Course& course) {
+  if (!course.is_resumed) return prefill_text(loaded.prefill.options(), loaded.meter.layers());
+  KeptCounts kept;
+  for (const auto& each : figures) kept += each.kept;
+  return fmt::format("{}, density {:.3f}{}", loaded.prefill.options().selector, kept.density(),
+                     kept.recall_queries > 0 ? fmt::format(", recall {:.4f}", kept.recall()) : "");
+}
+
+/// Prints the figures of one model.
 void print_results(const EvalWords& words, const LoadedModel& loaded, const std::vector<TaskFigures>& figures,
-                   int64_t context, double seconds) {
+                   const Course& course) {
   if (words.json) {
     Json json = results_to_json(figures, settings_of(loaded, words), Json());
-    json["prefill"] = prefill_to_json(loaded.prefill.options(), loaded.meter.layers());
-    if (seconds > 0) json["seconds"] = seconds;
+    if (!course.is_resumed) json["prefill"] = prefill_to_json(loaded.prefill.options(), loaded.meter.layers());
+    if (course.seconds > 0) json["seconds"] = course.seconds;
     fmt::print("{}\n", to_text(json));
     return;
   }
   print_figures(figures, loaded.prefill.selects());
-  print_cut(figures, context);
-  if (loaded.prefill.selects()) print_row("attention", prefill_text(loaded.prefill.options(), loaded.meter.layers()));
-  print_row("computed in",
-            seconds > 0 ? fmt::format("{}, {}", loaded.dtype(), short_duration(seconds)) : loaded.dtype());
+  print_cut(figures, course.context);
+  if (loaded.prefill.selects()) print_row("attention", attention_text(loaded, figures, course));
+  print_row("computed in", course.seconds > 0 ? fmt::format("{}, {}", loaded.dtype(), short_duration(course.seconds))
+                                              : loaded.dtype());
 }
 
 void evaluate_one(const EvalWords& words, const std::vector<Questions>& all, LoadedModel& loaded) {
   std::optional<ResultFolder> folder;
   if (!words.out.empty()) folder.emplace(words.out, settings_of(loaded, words));
   const Timer timer;
+  Course course{.context = loaded.context()};
   std::vector<TaskFigures> figures;
   for (const auto& questions : all) {
     std::optional<SampleFile> file;
     if (folder) file.emplace(folder->samples(questions.task), questions.task, questions.items);
+    course.is_resumed = course.is_resumed || (file && !file->answers().empty());
+    const Timer task_timer;
     TaskProgress progress(questions);
     try {
       const auto answers = answer_all(
           loaded.model, questions.task, questions.items, file ? &*file : nullptr,
           [&](int64_t tokens) { progress.step(tokens); }, [&](int64_t items) { progress.batch(items); });
       figures.push_back(figures_of(questions, answers, words));
+      if (folder) folder->add_seconds(questions.task, task_timer.seconds());
     } catch (const FailedError&) {
       if (stop_signal() == 0 || !folder) throw;
+      folder->add_seconds(questions.task, task_timer.seconds());
       throw FailedError("eval", fmt::format("stopped by a signal; the answers so far are in {}, and the same command "
                                             "resumes.",
                                             plain_line(words.out)));
     }
   }
   if (folder) folder->write(figures);
-  print_results(words, loaded, figures, loaded.context(), timer.seconds());
-}
-
-/// How far one model's distributions are from another's, over tokens.
-struct TokenDivergence {
-  std::vector<double> nats;
-
-  Json to_json() const {
-    if (nats.empty()) return {};
-    const auto parts = quantiles(nats, {0.95, 0.99});
-    return {{"tokens", nats.size()}, {"mean", mean_of(nats)}, {"p95", parts[0]}, {"p99", parts[1]}};
-  }
-};
-
-void print_differences(const Questions& questions, const std::vector<FigureDifference>& differences,
-                       const TokenDivergence& divergence) {
-  for (const auto& [name, paired] : differences) {
-    print_row(name == differences.front().name ? questions.task.name : "",
-              fmt::format("{:<16}{:+.4f}{}{}", name, paired.difference,
-                          paired.items < 2 ? std::string()
-                                           : fmt::format(" +- {:.4f} (95%: {})", paired.standard_error,
-                                                         interval_text(paired.interval, 4)),
-                          std::isnan(paired.p) ? std::string()
-                                               : fmt::format("; {} better, {} worse, sign test: p = {:.3g}",
-                                                             paired.more_a, paired.more_b, paired.p)));
-  }
-  const auto json = divergence.to_json();
-  if (json.is_null()) return;
-  print_row("", fmt::format("KL of {} scored tokens: mean {:.3g} nats, 95th percentile {:.3g}, 99th {:.3g}",
-                            divergence.nats.size(), json["mean"].get<double>(), json["p95"].get<double>(),
-                            json["p99"].get<double>()));
+  course.seconds = timer.seconds();
+  print_results(words, loaded, figures, course);
 }
 
 void evaluate_both(const EvalWords& words, const std::vector<Questions>& all, LoadedModel& a, LoadedModel& b) {
   TaskPair pair(a.model, b.model);
+  for (const auto& questions : all) pair.check(questions.task);
   std::vector<TaskFigures> figures_a, figures_b;
-  std::vector<std::vector<FigureDifference>> differences;
-  std::vector<TokenDivergence> divergences;
+  std::vector<TaskDifference> differences;
   for (const auto& questions : all) {
     TaskProgress progress(questions);
     TaskPair::Answers found;
@@ -237,33 +199,24 @@ void evaluate_both(const EvalWords& words, const std::vector<Questions>& all, Lo
     }
     figures_a.push_back(figures_of(questions, found.a, words));
     figures_b.push_back(figures_of(questions, found.b, words));
-    differences.push_back(differences_of(questions.task, questions.items, found.a, found.b));
-    divergences.push_back({std::move(found.divergences)});
+    differences.push_back({questions.task, differences_of(questions.task, questions.items, found.a, found.b),
+                           std::move(found.divergences)});
   }
   for (const auto& [loaded, figures] : {std::pair{&a, &figures_a}, {&b, &figures_b}}) {
     if (!words.json) print_row("model", plain_line(loaded->name));
-    print_results(words, *loaded, *figures, std::min(a.context(), b.context()), 0);
+    print_results(words, *loaded, *figures, {.context = std::min(a.context(), b.context())});
     if (!words.json) fmt::print("\n");
   }
-  if (!words.json) print_row("difference", "the first minus the second");
-  Json json = {{"task", "difference"}, {"model", a.name}, {"against", b.name}, {"differences", Json::object()}};
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (!words.json) {
-      print_differences(all[i], differences[i], divergences[i]);
-      continue;
-    }
-    auto& of_task = json["differences"][all[i].task.name];
-    for (const auto& [name, paired] : differences[i])
-      of_task[name] = {{"difference", paired.difference},
-                       {"standard_error", paired.standard_error},
-                       {"low", paired.interval.low},
-                       {"high", paired.interval.high},
-                       {"better", paired.more_a},
-                       {"worse", paired.more_b},
-                       {"p", paired.p}};
-    of_task["divergence"] = divergences[i].to_json();
+  if (words.json) {
+    const Json json = {{"task", "difference"},
+                       {"model", a.name},
+                       {"against", b.name},
+                       {"differences", differences_to_json(differences)}};
+    fmt::print("{}\n", to_text(json));
+  } else {
+    print_row("difference", "the first minus the second");
+    print_differences(differences);
   }
-  if (words.json) fmt::print("{}\n", to_text(json));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "prism/core/error.h"
 #include "prism/evaluation/tasks/row_values.h"
+#include "prism/evaluation/text_windows.h"
 #include "prism/generation/generate.h"
 
 namespace prism {
@@ -61,13 +62,19 @@ const RulerRow& row_of(const Task& task) {
 /// The prompts of one task: one sample after another.
 class RulerMaker {
  public:
-  RulerMaker(const RulerRow& row, const Tokenizer& tokenizer, RulerSources& sources, int64_t length, int64_t seed,
-             const PromptWriter& write)
+  RulerMaker(const RulerRow& row, const Tokenizer& tokenizer, RulerSources& sources, int64_t length,
+             const RulerOptions& options, const PromptWriter& write, const std::function<void()>& on_prompt)
       : row_(row),
         write_(write),
-        setting_{sources, [&](std::string_view text) { return std::ssize(encode_prompt(tokenizer, text, "auto")); },
+        on_prompt_(on_prompt),
+        setting_{sources,
+                 [&](std::string_view text) {
+                   check_not_stopped(kEvaluation);
+                   return std::ssize(encode_prompt(tokenizer, text, "auto"));
+                 },
                  length, row.new_tokens, 0},
-        seed_(seed) {}
+        samples_(options.samples),
+        seed_(options.seed) {}
 
   /// @param units  set to the units of the prompt; the search begins there.
   RulerPrompt make(int64_t sample, int64_t& units) {
@@ -76,7 +83,7 @@ class RulerMaker {
     PRISM_CHECK(fits(least), kEvaluation,
                 "expected a length that holds the smallest prompt of {}, {} tokens with its answer; found {}; raise "
                 "--lengths.",
-                row_.name, tokens(prompt(least)), setting_.length);
+                row_.name, shortest_length(), setting_.length);
     int64_t low = std::max(least, units), step = std::max<int64_t>(1, low / 8);
     while (low > least && !fits(low)) low = std::max(least, low - step), step *= 2;
     int64_t high = low + 1;
@@ -87,16 +94,25 @@ class RulerMaker {
       (fits(middle) ? low : high) = middle;
     }
     units = low;
+    if (on_prompt_) on_prompt_();
     return prompt(low);
   }
 
  private:
-  RulerPrompt prompt(int64_t units) const {
+  /// That which holds the smallest prompt of every sample. Prompts may depend on the length.
+  int64_t shortest_length() const {
+    auto setting = setting_;
+    for (setting.sample = 0; setting.sample < samples_; ++setting.sample)
+      for (int64_t found; (found = tokens(prompt(setting, row_.least_units))) > setting.length;) setting.length = found;
+    return setting.length;
+  }
+  RulerPrompt prompt(const RulerSetting& setting, int64_t units) const {
     uint64_t stream = 0;
     for (const char letter : row_.name) stream = mix64(stream + static_cast<uint8_t>(letter));
-    Random random(static_cast<uint64_t>(seed_), mix64(stream + static_cast<uint64_t>(setting_.sample)));
-    return row_.make(setting_, random, units);
+    Random random(static_cast<uint64_t>(seed_), mix64(stream + static_cast<uint64_t>(setting.sample)));
+    return row_.make(setting, random, units);
   }
+  RulerPrompt prompt(int64_t units) const { return prompt(setting_, units); }
   int64_t tokens(const RulerPrompt& made) const {
     return setting_.count_tokens(write_(made.text, made.prefix)) + row_.new_tokens;
   }
@@ -109,8 +125,9 @@ class RulerMaker {
 
   const RulerRow& row_;
   const PromptWriter& write_;
+  const std::function<void()>& on_prompt_;
   RulerSetting setting_;
-  int64_t seed_;
+  int64_t samples_, seed_;
 };
 
 void check_samples(const RulerOptions& options) {
@@ -134,7 +151,7 @@ std::string write_plainly(const std::string& question, const std::string& answer
 }
 
 std::vector<Task> made_tasks() {
-  std::vector<Task> tasks = {{.name = kGrid, .group = "", .kind = TaskKind::generation, .figures = {"contains"}}};
+  std::vector<Task> tasks = {{.name = kGrid, .kind = TaskKind::generation, .figures = {"contains"}}};
   for (const auto& row : rows())
     tasks.push_back({.name = row.name,
                      .group = row.any_target ? "ruler_qa" : "ruler",
@@ -148,10 +165,11 @@ bool is_ruler_task(const Task& task) {
 }
 
 std::vector<TaskItem> ruler_items(const Task& task, const Tokenizer& tokenizer, RulerSources& sources, int64_t length,
-                                  const RulerOptions& options, const PromptWriter& write) {
+                                  const RulerOptions& options, const PromptWriter& write,
+                                  const std::function<void()>& on_prompt) {
   check_samples(options);
   const auto& row = row_of(task);
-  RulerMaker maker(row, tokenizer, sources, length, options.seed, write);
+  RulerMaker maker(row, tokenizer, sources, length, options, write, on_prompt);
   std::vector<TaskItem> items;
   int64_t units = row.least_units;
   for (int64_t sample = 0; sample < options.samples; ++sample) {
@@ -162,7 +180,7 @@ std::vector<TaskItem> ruler_items(const Task& task, const Tokenizer& tokenizer, 
 }
 
 std::vector<TaskItem> grid_items(const Tokenizer& tokenizer, RulerSources& sources, const RulerOptions& options,
-                                 const PromptWriter& write) {
+                                 const PromptWriter& write, const std::function<void()>& on_prompt) {
   check_samples(options);
   std::vector<TaskItem> items;
   for (const int64_t length : options.lengths) {
@@ -173,7 +191,7 @@ std::vector<TaskItem> grid_items(const Tokenizer& tokenizer, RulerSources& sourc
       const RulerRow row{kGrid, 128, 1, false, [depth](const RulerSetting& setting, Random& random, int64_t words) {
                            return needle_at(depth, setting, random, words);
                          }};
-      RulerMaker maker(row, tokenizer, sources, length, options.seed, write);
+      RulerMaker maker(row, tokenizer, sources, length, options, write, on_prompt);
       for (int64_t sample = 0; sample < options.samples; ++sample) {
         const auto made = maker.make(sample, units);
         items.push_back(

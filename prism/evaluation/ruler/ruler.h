@@ -45,11 +45,15 @@ std::string write_plainly(const std::string& question, const std::string& answer
 /// Prompts of one task and length. Each is the longest that fits: with one more unit of its haystack, prompt and answer
 /// would have more than `length` tokens. The random numbers of prompt n depend on (seed, task, n) alone, so that the
 /// same needles are hidden at every length.
-/// @throws InputError for sources that are missing, a length that is too short for the task, and fewer than one sample.
+/// @param on_prompt  called after each prompt.
+/// @throws InputError for sources that are missing, a length that is too short for the task, and fewer than one sample;
+///         FailedError at SIGINT or SIGTERM (core/stop.h).
 std::vector<TaskItem> ruler_items(const Task& task, const Tokenizer& tokenizer, RulerSources& sources, int64_t length,
-                                  const RulerOptions& options, const PromptWriter& write = write_plainly);
+                                  const RulerOptions& options, const PromptWriter& write = write_plainly,
+                                  const std::function<void()>& on_prompt = {});
 /// The prompts of needle_grid: lengths by depths by samples. @throws InputError also for depths outside 0 to 100.
 std::vector<TaskItem> grid_items(const Tokenizer& tokenizer, RulerSources& sources, const RulerOptions& options,
-                                 const PromptWriter& write = write_plainly);
+                                 const PromptWriter& write = write_plainly,
+                                 const std::function<void()>& on_prompt = {});
 
 }  // namespace prism

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "prism/core/error.h"
@@ -15,8 +16,9 @@
 namespace prism {
 namespace {
 
-/// Bytes of texts that are answered together, some four of them a token.
-constexpr size_t kBatchBytes = size_t{1} << 15;
+/// Bytes of texts that are answered together, some four of them a token. A token to write takes longer than one to
+/// read.
+constexpr size_t kBatchBytes = size_t{1} << 14, kBytesPerNewToken = 8;
 /// Tokens whose hidden states are in memory together.
 constexpr int64_t kMostPredictions = 32768;
 /// Rows of logits that are compared together.
@@ -93,37 +95,67 @@ std::span<const TaskItem> next_items(std::span<const TaskItem> rest) {
   size_t count = 0;
   for (size_t bytes = 0; count < rest.size(); ++count) {
     for (const auto& query : rest[count].queries) bytes += query.context.size() + query.continuation.size();
+    if (!rest[count].targets.empty())
+      bytes += static_cast<size_t>(rest[count].new_tokens > 0 ? rest[count].new_tokens : kDefaultNewTokens) *
+               kBytesPerNewToken;
     if (count > 0 && bytes > kBatchBytes) break;
   }
   return rest.first(count);
 }
 
-double density_of(std::span<const ItemAnswers> answers) {
-  int64_t kept = 0, visible = 0;
-  for (const auto& each : answers) kept += each.kept_blocks, visible += each.visible_blocks;
-  return visible == 0 ? 1 : static_cast<double>(kept) / static_cast<double>(visible);
+double KeptCounts::density() const {
+  return visible_blocks == 0 ? 1 : static_cast<double>(kept_blocks) / static_cast<double>(visible_blocks);
+}
+
+KeptCounts& KeptCounts::operator+=(const KeptCounts& other) {
+  kept_blocks += other.kept_blocks;
+  visible_blocks += other.visible_blocks;
+  recall_sum += other.recall_sum;
+  recall_queries += other.recall_queries;
+  return *this;
+}
+
+KeptCounts kept_of(std::span<const ItemAnswers> answers) {
+  KeptCounts sum;
+  for (const auto& each : answers) sum += each.kept;
+  return sum;
 }
 
 TaskModel::TaskModel(Decoder decoder, const Tokenizer& tokenizer, const EngineOptions& engine,
                      const PrefillMeter* meter)
     : decoder_(decoder), tokenizer_(tokenizer), options_(engine), meter_(meter), scorer_(decoder, engine) {}
 
-void TaskModel::count_blocks(std::vector<ItemAnswers>& answers) {
+void TaskModel::count_kept(std::vector<ItemAnswers>& answers) {
   if (meter_ == nullptr || answers.empty()) return;
-  int64_t kept = 0, visible = 0;
+  KeptCounts now, found;
+  size_t number = 0;
   for (const auto& layer : meter_->layers())
-    for (const auto& head : layer.heads) kept += head.kept, visible += head.visible;
-  answers.front().kept_blocks = kept - std::exchange(kept_blocks_, kept);
-  answers.front().visible_blocks = visible - std::exchange(visible_blocks_, visible);
+    for (const auto& head : layer.heads) {
+      now += {.kept_blocks = head.kept, .visible_blocks = head.visible};
+      if (number == counted_shares_.size()) counted_shares_.push_back(0);
+      // The new shares alone, so that their sum does not depend on what was computed before.
+      const auto shares = std::span(head.shares).subspan(counted_shares_[number]);
+      found += {.recall_sum = std::accumulate(shares.begin(), shares.end(), 0.0), .recall_queries = std::ssize(shares)};
+      counted_shares_[number++] = head.shares.size();
+    }
+  found.kept_blocks = now.kept_blocks - counted_.kept_blocks;
+  found.visible_blocks = now.visible_blocks - counted_.visible_blocks;
+  counted_ = now;
+  answers.front().kept = found;
 }
 
 std::vector<ItemAnswers> TaskModel::answer(const Task& task, std::span<const TaskItem> items,
+                                           const Scorer::OnStep& on_step) {
+  return answer(task, items, decoder_->config().context, on_step);
+}
+
+std::vector<ItemAnswers> TaskModel::answer(const Task& task, std::span<const TaskItem> items, int64_t context,
                                            const Scorer::OnStep& on_step) {
   std::vector<ItemAnswers> answers;
   if (task.kind == TaskKind::generation) {
     answers = generate(items, on_step);
   } else {
-    const auto asked = encode_items(task, items, *this, decoder_->config().context);
+    const auto asked = encode_items(task, items, *this, context);
     std::vector<Score> scores;
     for (std::span<const ScoreRequest> rest(asked.requests); !rest.empty();) {
       const auto part = next_requests(rest);
@@ -132,7 +164,7 @@ std::vector<ItemAnswers> TaskModel::answer(const Task& task, std::span<const Tas
     }
     answers = scored_answers(asked, scores);
   }
-  count_blocks(answers);
+  count_kept(answers);
   return answers;
 }
 
@@ -147,20 +179,24 @@ std::vector<ItemAnswers> TaskModel::generate(std::span<const TaskItem> items, co
     prompts.push_back({encode_prompt(tokenizer_, item.queries.at(0).context, options.bos), options});
   }
   std::vector<ItemAnswers> answers(items.size());
-  const bool is_done = generate_all(decoder_, tokenizer_, prompts, options_, [&](size_t i, Generation& written) {
+  generate_all(decoder_, tokenizer_, prompts, options_, [&](size_t i, Generation& written) {
     if (on_step) on_step(std::ssize(written.prompt_ids) + std::ssize(written.ids));
     answers[i].answers = {{.text = std::move(written.text)}};
     answers[i].cut = written.unread > 0 ? 1 : 0;
     answers[i].tokens = std::ssize(written.ids);
   });
-  if (!is_done) check_not_stopped(kEvaluation);
+  check_not_stopped(kEvaluation);  // a signal also cuts the texts that are being written
   return answers;
 }
 
-TaskPair::TaskPair(TaskModel& a, TaskModel& b) : a_(a), b_(b) {
-  PRISM_CHECK(a.tokenizer().fingerprint() == b.tokenizer().fingerprint(), kEvaluation,
-              "expected two models with one tokenizer, so that they score the same tokens; found two; evaluate each "
-              "with --out and compare them with prism report --evaluation.");
+TaskPair::TaskPair(TaskModel& a, TaskModel& b)
+    : a_(a), b_(b), same_tokens_(a.tokenizer().fingerprint() == b.tokenizer().fingerprint()) {}
+
+void TaskPair::check(const Task& task) const {
+  PRISM_CHECK(same_tokens_ || task.kind == TaskKind::rolling, kEvaluation,
+              "expected two models with one tokenizer, so that they score the same tokens, for the task {}; found two "
+              "tokenizers; name models with one, or compare them on wikitext or books, by words and bytes.",
+              task.name);
 }
 
 void TaskPair::add_divergences(const torch::Tensor& hidden_a, const torch::Tensor& hidden_b,
@@ -176,9 +212,11 @@ void TaskPair::add_divergences(const torch::Tensor& hidden_a, const torch::Tenso
 }
 
 TaskPair::Answers TaskPair::answer(const Task& task, std::span<const TaskItem> items, const Scorer::OnStep& on_step) {
-  if (task.kind == TaskKind::generation) return {a_.answer(task, items, on_step), b_.answer(task, items, on_step), {}};
-  const torch::NoGradGuard no_gradients;
+  check(task);
   const int64_t context = std::min(a_.decoder_->config().context, b_.decoder_->config().context);
+  if (task.kind == TaskKind::generation || !same_tokens_)
+    return {a_.answer(task, items, context, on_step), b_.answer(task, items, context, on_step), {}};
+  const torch::NoGradGuard no_gradients;
   const auto asked_a = encode_items(task, items, a_, context), asked_b = encode_items(task, items, b_, context);
   Answers found;
   std::vector<Score> scores_a, scores_b;
@@ -194,8 +232,8 @@ TaskPair::Answers TaskPair::answer(const Task& task, std::span<const TaskItem> i
   }
   found.a = scored_answers(asked_a, scores_a);
   found.b = scored_answers(asked_b, scores_b);
-  a_.count_blocks(found.a);
-  b_.count_blocks(found.b);
+  a_.count_kept(found.a);
+  b_.count_kept(found.b);
   return found;
 }
 

@@ -29,21 +29,33 @@ struct Answer {
   bool operator==(const Answer&) const = default;
 };
 
+/// What a selector kept.
+struct KeptCounts {
+  int64_t kept_blocks = 0, visible_blocks = 0;  ///< key blocks that it kept, and could have kept
+  double recall_sum = 0;                        ///< of the measured queries: shares of the exact attention
+  int64_t recall_queries = 0;
+
+  /// The share of key blocks that was kept; 1 without a selector.
+  double density() const;
+  /// The mean share of the exact attention; NaN if no query was measured.
+  double recall() const { return recall_sum / static_cast<double>(recall_queries); }
+  KeptCounts& operator+=(const KeptCounts& other);
+  bool operator==(const KeptCounts&) const = default;
+};
+
 struct ItemAnswers {
   std::vector<Answer> answers;  ///< to the queries of the item
   int64_t cut = 0;              ///< queries whose beginning the context had no room for
   int64_t tokens = 0;           ///< that were scored or written
-  /// Key blocks that a selector kept and could have kept, for all items that were computed together; their first item
-  /// has them.
-  int64_t kept_blocks = 0, visible_blocks = 0;
+  KeptCounts kept;              ///< for all items that were computed together; their first item has them
 
   bool operator==(const ItemAnswers&) const = default;
 };
 
-/// The share of key blocks that was kept; 1 without a selector.
-double density_of(std::span<const ItemAnswers> answers);
+/// The sum over all items.
+KeptCounts kept_of(std::span<const ItemAnswers> answers);
 
-/// The items at the beginning of `rest` that are answered together: some ten thousand tokens. It depends on the items
+/// The items at the beginning of `rest` that are answered together: some thousand tokens. It depends on the items
 /// alone, so that an evaluation that is continued computes the same batches as one that was not interrupted.
 std::span<const TaskItem> next_items(std::span<const TaskItem> rest);
 
@@ -56,11 +68,11 @@ class TaskModel {
   TaskModel(Decoder decoder, const Tokenizer& tokenizer, const EngineOptions& engine = {},
             const PrefillMeter* meter = nullptr);
 
-  /// @param on_step  called with the number of tokens that a step has computed; for generation, with those of an
-  /// answer.
   /// Prompts of generation that leave no room for their answer lose their beginning.
-  /// @throws InputError as encode_query(); FailedError at SIGINT or
-  ///         SIGTERM (core/stop.h), and for log-likelihoods that are not finite.
+  /// @param on_step  called with the number of tokens that a step has computed; for generation, with those of a prompt
+  ///                 and its answer.
+  /// @throws InputError as encode_query(); FailedError at SIGINT or SIGTERM (core/stop.h), and for log-likelihoods that
+  ///         are not finite.
   std::vector<ItemAnswers> answer(const Task& task, std::span<const TaskItem> items,
                                   const Scorer::OnStep& on_step = {});
 
@@ -69,32 +81,37 @@ class TaskModel {
 
  private:
   friend class TaskPair;
+  std::vector<ItemAnswers> answer(const Task& task, std::span<const TaskItem> items, int64_t context,
+                                  const Scorer::OnStep& on_step);
   std::vector<ItemAnswers> generate(std::span<const TaskItem> items, const Scorer::OnStep& on_step);
-  /// Adds the blocks that were kept since the last call to the first of these items.
-  void count_blocks(std::vector<ItemAnswers>& answers);
+  /// Adds what was kept since the last call to the first of these items.
+  void count_kept(std::vector<ItemAnswers>& answers);
 
   Decoder decoder_;
   const Tokenizer& tokenizer_;
   EngineOptions options_;
   const PrefillMeter* meter_;
-  int64_t kept_blocks_ = 0, visible_blocks_ = 0;  ///< counted so far
+  KeptCounts counted_;                  ///< so far; without recall
+  std::vector<size_t> counted_shares_;  ///< of each head of each layer
   Scorer scorer_;
 };
 
 /// Two models that answer the same questions.
 class TaskPair {
  public:
-  /// @param a, b  with tokenizers that give every text the same ids; must outlive this.
-  /// @throws InputError for tokenizers that differ.
+  /// @param a, b  must outlive this.
   TaskPair(TaskModel& a, TaskModel& b);
+
+  /// @throws InputError for tokenizers that differ, unless all figures of the task count words and bytes of texts.
+  void check(const Task& task) const;
 
   struct Answers {
     std::vector<ItemAnswers> a, b;
-    /// KL(b || a) in nats for each token that was scored: how far a is from b. Empty for generation, and for
-    /// vocabularies of different sizes.
+    /// KL(b || a) in nats for each token that was scored: how far a is from b. Empty for generation, for vocabularies
+    /// of different sizes, and for tokenizers that differ.
     std::vector<double> divergences;
   };
-  /// As TaskModel::answer(), with the smaller one of two contexts.
+  /// As TaskModel::answer(), with the smaller one of two contexts. @throws InputError also as check().
   Answers answer(const Task& task, std::span<const TaskItem> items, const Scorer::OnStep& on_step = {});
 
  private:
@@ -104,6 +121,7 @@ class TaskPair {
 
   TaskModel& a_;
   TaskModel& b_;
+  bool same_tokens_;  ///< the tokenizers give every text the same ids
 };
 
 }  // namespace prism

@@ -54,16 +54,17 @@ struct PlacedRows {
   }
 };
 
-/// Rows that have no label of their own get that of the file beside theirs: valid-labels.lst beside valid.jsonl.
-void add_labels(const fs::path& file, PlacedRows& placed) {
+/// Rows without labels of their own get those of the file beside theirs: valid-labels.lst beside valid.jsonl.
+/// @param are_all  the rows are all of their file.
+void add_labels(const fs::path& file, bool are_all, PlacedRows& placed) {
   auto& [rows, places] = placed;
-  if (rows.empty() || rows.front().contains("label")) return;
+  if (rows.empty() || std::ranges::any_of(rows, [](const Json& row) { return row.contains("label"); })) return;
   const auto name = fs::path(without_packed_ending(file.filename().string())).stem().string() + "-labels.lst";
   const auto path = find_packed(file.parent_path() / name);
   PRISM_CHECK(path, kEvaluation, "expected {} beside {}; found none; put the labels of its rows there.", name,
               plain_line(file.string()));
   const auto labels = lines_of_file(*path);
-  PRISM_CHECK(labels.size() >= rows.size(), kEvaluation,
+  PRISM_CHECK(are_all ? labels.size() == rows.size() : labels.size() >= rows.size(), kEvaluation,
               "expected a label for each of {} in {}; found {}; take both from the same release.",
               counted(std::ssize(rows), "row"), plain_line(path->string()), labels.size());
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -96,7 +97,7 @@ void add_texts(const fs::path& folder, const std::function<bool()>& is_full, Pla
 PlacedRows rows_of(const Task& task, const fs::path& file, int64_t limit) {
   PlacedRows placed;
   const auto is_full = [&] { return limit > 0 && std::ssize(placed.rows) >= limit; };
-  const auto name = plain_line(file.string());
+  const auto name = file == "-" ? "standard input" : plain_line(file.string());
   if (task.reads_texts) {
     add_texts(file, is_full, placed);
   } else if (task.kind == TaskKind::halves) {
@@ -114,7 +115,7 @@ PlacedRows rows_of(const Task& task, const fs::path& file, int64_t limit) {
       if (!row) break;
       placed.add(std::move(*row), reader.place());
     }
-    if (task.has_label_file) add_labels(file, placed);
+    if (task.has_label_file) add_labels(file, !is_full(), placed);
   }
   PRISM_CHECK(!placed.rows.empty(), kEvaluation, "expected rows in {}; found none; name the file of the task {}.", name,
               task.name);

@@ -79,6 +79,12 @@ bool truth_of(const Json& row, const char* name) {
 std::vector<std::string> texts_of(const Json& row, const char* name) {
   const auto& value = member_of(row, name);
   if (!value.is_array()) return {text_in(value, name)};
+  return list_of(row, name);
+}
+
+std::vector<std::string> list_of(const Json& row, const char* name) {
+  const auto& value = member_of(row, name);
+  if (!value.is_array()) fail_value(value, name, "a list of texts");
   std::vector<std::string> texts;
   for (const auto& each : value) texts.push_back(text_in(each, name));
   return texts;

@@ -20,6 +20,8 @@ std::string text_of(const Json& row, const char* name);
 /// A whole number; text that spells one is read as one, true as 1, false as 0.
 int64_t number_of(const Json& row, const char* name);
 bool truth_of(const Json& row, const char* name);
+/// A list of texts.
+std::vector<std::string> list_of(const Json& row, const char* name);
 /// A list of texts, or one text as a list of one.
 std::vector<std::string> texts_of(const Json& row, const char* name);
 

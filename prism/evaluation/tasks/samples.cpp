@@ -21,9 +21,11 @@ namespace {
 /// What every row begins with.
 constexpr std::string_view kRowBeginning = "{\"doc_id\":0,";
 
-/// A number as Python prints it.
+/// A number as Python prints it: with a point, or an exponent.
 std::string python_number(double value) {
-  return fmt::format("{}", value);
+  auto text = fmt::format("{}", value);
+  if (text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";
+  return text;
 }
 
 Json response_of(const Task& task, const Answer& answer) {
@@ -86,8 +88,11 @@ Json sample_row(const Task& task, size_t index, const TaskItem& item, const Item
   row["metrics"] = task.figures;
   row["cut"] = answers.cut;
   row["tokens"] = answers.tokens;
-  if (answers.visible_blocks > 0)
-    row["prefill"] = {{"kept_blocks", answers.kept_blocks}, {"visible_blocks", answers.visible_blocks}};
+  if (const auto& kept = answers.kept; kept.visible_blocks > 0) {
+    row["prefill"] = {{"kept_blocks", kept.kept_blocks}, {"visible_blocks", kept.visible_blocks}};
+    if (kept.recall_queries > 0)
+      row["prefill"].update({{"recall_sum", kept.recall_sum}, {"recall_queries", kept.recall_queries}});
+  }
   const auto scores = item_scores(task, item, answers), units = item_units(task, item, answers);
   for (size_t i = 0; i < scores.size(); ++i)
     row[task.figures[i]] = task.is_text() ? Json::array({scores[i], units[i]}) : Json(scores[i]);
@@ -104,8 +109,12 @@ ItemAnswers parse_answers(const Task& task, const Json& row) {
   answers.tokens = count(row.at("tokens"));
   for (const auto& each : row.at("resps")) answers.answers.push_back(parse_answer(task, each.at(0)));
   if (const auto blocks = row.find("prefill"); blocks != row.end()) {
-    answers.kept_blocks = count(blocks->at("kept_blocks"));
-    answers.visible_blocks = count(blocks->at("visible_blocks"));
+    answers.kept = {.kept_blocks = count(blocks->at("kept_blocks")),
+                    .visible_blocks = count(blocks->at("visible_blocks"))};
+    if (blocks->contains("recall_queries")) {
+      answers.kept.recall_sum = blocks->at("recall_sum").get<double>();
+      answers.kept.recall_queries = count(blocks->at("recall_queries"));
+    }
   }
   return answers;
 }
@@ -210,6 +219,9 @@ Json results_to_json(const std::vector<TaskFigures>& tasks, const Json& settings
   for (const auto& each : tasks) {
     const auto& name = each.task.name;
     Json row = {{"alias", name}, {"sample_len", each.items}};
+    json["versions"][name] = each.task.version;
+    json["configs"][name] = {
+        {"task", name}, {"num_fewshot", each.shots}, {"metadata", {{"version", each.task.version}}}};
     for (const auto& figure : each.figures) {
       add(row, figure);
       json["higher_is_better"][name][figure.name] = !is_less_better(figure.name);
@@ -218,15 +230,25 @@ Json results_to_json(const std::vector<TaskFigures>& tasks, const Json& settings
     json["n-shot"][name] = each.shots;
     json["n-samples"][name] = {{"effective", each.items}};
     json["cut"][name] = each.cut;
-    json["density"][name] = each.density;
+    json["density"][name] = each.kept.density();
+    if (each.kept.recall_queries > 0) json["recall"][name] = each.kept.recall();
   }
   for (const auto& [name, figure] : groups_of(tasks)) {
-    Json row = {{"alias", name}};
+    int64_t items = 0;
+    KeptCounts kept;
+    auto& parts = json["group_subtasks"][name] = Json::array();
+    for (const auto& each : tasks) {
+      if (each.task.group != name) continue;
+      parts.push_back(each.task.name);
+      items += each.items;
+      kept += each.kept;
+      json["versions"][name] = each.task.version;
+    }
+    json["density"][name] = kept.density();
+    if (kept.recall_queries > 0) json["recall"][name] = kept.recall();
+    Json row = {{"alias", name}, {"sample_len", items}};
     add(row, figure);
     json["groups"][name] = json["results"][name] = row;
-    auto& parts = json["group_subtasks"][name] = Json::array();
-    for (const auto& each : tasks)
-      if (each.task.group == name) parts.push_back(each.task.name);
   }
   json["config"] = settings;
   return json;

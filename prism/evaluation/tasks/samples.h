@@ -53,7 +53,7 @@ struct TaskFigures {
   Task task;
   std::vector<Figure> figures;
   int64_t items = 0, cut = 0, shots = 0;
-  double density = 1;  ///< density_of() its answers
+  KeptCounts kept = {};  ///< kept_of() its answers
 };
 
 /// results_prism.json. @param settings  what the figures depend on, for its member "config".

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "prism/core/error.h"
+#include "prism/core/text/blanks.h"
 #include "prism/core/text/names.h"
 #include "prism/evaluation/ruler/ruler.h"
 #include "prism/evaluation/tasks/row_values.h"
@@ -16,6 +17,8 @@ namespace {
 
 /// Choices after one context.
 TaskItem choose(const Json& row, const std::string& context, std::vector<std::string> choices, int64_t gold) {
+  PRISM_CHECK(choices.size() >= 2, kEvaluation, "expected two or more choices; found {}; correct the row.",
+              choices.size());
   PRISM_CHECK(gold >= 0 && gold < std::ssize(choices), kEvaluation,
               "expected a right answer among {} choices, numbered from 0; found {}; correct the row.", choices.size(),
               gold);
@@ -42,7 +45,7 @@ std::string with_capital_beginning(const std::string& context) {
 TaskItem hellaswag(const Json& row) {
   const auto context = row.contains("ctx_b") ? text_of(row, "ctx_a") + " " + jinja::capitalized(text_of(row, "ctx_b"))
                                              : with_capital_beginning(text_of(row, "ctx"));
-  auto endings = texts_of(row, "endings");
+  auto endings = list_of(row, "endings");
   for (auto& each : endings) each = without_wikihow_marks(each);
   return choose(row, without_wikihow_marks(text_of(row, "activity_label") + ": " + context), std::move(endings),
                 number_of(row, "label"));
@@ -51,9 +54,9 @@ TaskItem hellaswag(const Json& row) {
 /// Rows of the original file, or with question, choices and the number of the right one.
 TaskItem arc(const Json& row) {
   if (row.contains("gold"))
-    return choose(row, text_of(row, "query") + "\nAnswer:", texts_of(row, "choices"), number_of(row, "gold"));
+    return choose(row, text_of(row, "query") + "\nAnswer:", list_of(row, "choices"), number_of(row, "gold"));
   const auto& choices = member_of(row, "choices");
-  const auto labels = texts_of(choices, "label"), texts = texts_of(choices, "text");
+  const auto labels = list_of(choices, "label"), texts = list_of(choices, "text");
   const auto gold = std::find(labels.begin(), labels.end(), text_of(row, "answerKey")) - labels.begin();
   return choose(row, fmt::format("Question: {}\nAnswer:", text_of(row, "question")), texts, gold);
 }
@@ -117,7 +120,7 @@ TaskItem book(const Json& row) {
 /// A user's questions: query, choices, gold; the context is taken as it is written.
 TaskItem multiple_choice(const Json& row) {
   const auto query = text_of(row, "query");
-  const auto choices = texts_of(row, "choices");
+  const auto choices = list_of(row, "choices");
   return choose(row, query, choices, number_of(row, "gold"));
 }
 
@@ -126,7 +129,11 @@ TaskItem generate_item(const Json& row) {
   TaskItem item{.row = row, .queries = {{text_of(row, "prompt"), ""}}};
   item.targets = texts_of(row, "targets");
   PRISM_CHECK(!item.targets.empty(), kEvaluation, "expected at least one of targets; found none; correct the row.");
+  PRISM_CHECK(std::ranges::none_of(item.targets, is_blank), kEvaluation,
+              "expected targets of at least one letter; found one without; correct the row.");
   if (row.contains("stop")) item.stops = texts_of(row, "stop");
+  PRISM_CHECK(std::ranges::none_of(item.stops, [](const std::string& stop) { return stop.empty(); }), kEvaluation,
+              "expected stop texts of at least one character; found an empty one; leave it out.");
   return item;
 }
 
@@ -205,44 +212,61 @@ std::vector<Task> make_tasks() {
   const std::vector<std::string> by_length = {"acc", "acc_norm", "acc_bytes"},
                                  perplexities = {"word_perplexity", "byte_perplexity", "bits_per_byte"};
   std::vector<Task> tasks = {
-      {"piqa", "", choice, {"piqa/valid.jsonl"}, by_length, piqa, 1.0 / 2, true},
-      {"hellaswag", "", choice, {"hellaswag/hellaswag_val.jsonl"}, by_length, hellaswag, 1.0 / 4},
-      {"arc_easy",
-       "",
-       choice,
-       {"arc_easy/arc_easy_test.jsonl", "arc_easy/ARC-Easy-Test.jsonl"},
-       by_length,
-       arc,
-       1.0 / 4},
-      {"arc_challenge",
-       "",
-       choice,
-       {"arc_challenge/arc_challenge_test.jsonl", "arc_challenge/ARC-Challenge-Test.jsonl"},
-       by_length,
-       arc,
-       1.0 / 4},
-      {"winogrande", "", choice, {"winogrande/dev.jsonl"}, {"acc"}, winogrande, 1.0 / 2},
-      {"boolq", "", choice, {"boolq/dev.jsonl", "boolq/val.jsonl"}, {"acc"}, boolq, 1.0 / 2},
-      {"lambada_openai", "", completion, {"lambada/lambada_test.jsonl"}, {"perplexity", "acc"}, lambada, 0},
-      {"wikitext", "", rolling, {"wikitext-2/wiki.test.raw"}, perplexities, wikitext, 0},
+      {.name = "piqa",
+       .files = {"piqa/valid.jsonl"},
+       .figures = by_length,
+       .item = piqa,
+       .chance = 0.5,
+       .has_label_file = true},
+      {.name = "hellaswag",
+       .files = {"hellaswag/hellaswag_val.jsonl"},
+       .figures = by_length,
+       .item = hellaswag,
+       .chance = 0.25},
+      {.name = "arc_easy",
+       .files = {"arc_easy/arc_easy_test.jsonl", "arc_easy/ARC-Easy-Test.jsonl"},
+       .figures = by_length,
+       .item = arc,
+       .chance = 0.25},
+      {.name = "arc_challenge",
+       .files = {"arc_challenge/arc_challenge_test.jsonl", "arc_challenge/ARC-Challenge-Test.jsonl"},
+       .figures = by_length,
+       .item = arc,
+       .chance = 0.25},
+      {.name = "winogrande", .files = {"winogrande/dev.jsonl"}, .figures = {"acc"}, .item = winogrande, .chance = 0.5},
+      {.name = "boolq",
+       .files = {"boolq/dev.jsonl", "boolq/val.jsonl"},
+       .figures = {"acc"},
+       .item = boolq,
+       .chance = 0.5,
+       .version = 2},
+      {.name = "lambada_openai",
+       .kind = completion,
+       .files = {"lambada/lambada_test.jsonl"},
+       .figures = {"perplexity", "acc"},
+       .item = lambada},
+      {.name = "wikitext",
+       .kind = rolling,
+       .files = {"wikitext-2/wiki.test.raw"},
+       .figures = perplexities,
+       .item = wikitext,
+       .version = 2},
       {.name = "wikitext_halves",
-       .group = "",
        .kind = halves,
        .files = {"wikitext-2/wiki.test.raw"},
        .figures = {"token_perplexity"},
        .item = book},
-      {.name = "books", .group = "", .kind = rolling, .figures = perplexities, .item = book, .reads_texts = true},
-      {"multiple_choice", "", choice, {}, by_length, multiple_choice, 0},
-      {"generate", "", generation, {}, {"exact_match", "contains"}, generate_item, 0},
+      {.name = "books", .kind = rolling, .figures = perplexities, .item = book, .reads_texts = true},
+      {.name = "multiple_choice", .figures = by_length, .item = multiple_choice},
+      {.name = "generate", .kind = generation, .figures = {"exact_match", "contains"}, .item = generate_item},
   };
   for (const char* part : kBlimpParts)
-    tasks.push_back({std::string("blimp_") + part,
-                     "blimp",
-                     choice,
-                     {fmt::format("blimp/{}.jsonl", part)},
-                     {"acc"},
-                     blimp,
-                     1.0 / 2});
+    tasks.push_back({.name = std::string("blimp_") + part,
+                     .group = "blimp",
+                     .files = {fmt::format("blimp/{}.jsonl", part)},
+                     .figures = {"acc"},
+                     .item = blimp,
+                     .chance = 0.5});
   for (auto& task : made_tasks()) tasks.push_back(std::move(task));
   for (auto& task : tasks)
     if (!task.group.empty()) task.parts = std::ranges::count(tasks, task.group, &Task::group);

@@ -41,7 +41,7 @@ struct TaskItem {
 
 struct Task {
   std::string name;
-  std::string group;  ///< a name for several tasks, whose first figures are averaged; "": none
+  std::string group = {};  ///< a name for several tasks, whose first figures are averaged; "": none
   TaskKind kind = TaskKind::choice;
   /// Files with the rows, relative to the data folder, of which the first that is there is read. JSONL, but text for
   /// wikitext; each may also end in .gz, .xz or .zst.
@@ -54,6 +54,7 @@ struct Task {
   bool has_label_file = false;
   int64_t parts = 1;         ///< tasks of its group
   bool reads_texts = false;  ///< each text file of the data folder is an item
+  double version = 1;        ///< of the harness's definition
 
   /// Returns true if an item is a whole text, not a question.
   bool is_text() const { return kind == TaskKind::rolling || kind == TaskKind::halves; }

@@ -27,13 +27,19 @@ constexpr std::string_view kSuffix = ",none", kErrorSuffix = "_stderr,none";
 constexpr NumberStyle kValue = {4, false}, kSigned = {4, true};
 
 /// The rows of a task's samples file; none if it is not there.
-std::vector<Json> samples_of(const fs::path& folder, const std::string& task) {
+/// @param results  of all tasks. @throws InputError for another number of rows than they state.
+std::vector<Json> samples_of(const fs::path& folder, const std::string& task, const Json& results) {
   const auto path = folder / fmt::format("samples_{}.jsonl", task);
   if (!is_there(path)) return {};
   std::istringstream stream(read_file(path));
   std::vector<Json> rows;
   for (std::string line; std::getline(stream, line);)
     rows.push_back(parse_json(line, fmt::format("{}, line {}", plain_line(path.string()), rows.size() + 1)));
+  const auto items = results.at(task).at("sample_len").get<int64_t>();
+  PRISM_CHECK(std::ssize(rows) == items, kReport,
+              "--evaluation: expected the answers to {} items in {}; found {}; finish the evaluation, or restore the "
+              "file.",
+              items, plain_line(path.string()), rows.size());
   return rows;
 }
 
@@ -42,8 +48,8 @@ std::string label_of(const Json& config) {
   const auto selector = config.at("selector").get<std::string>();
   if (selector == "dense") return label;
   label += ", " + selector;
-  for (const auto& [name, value] : config.at("selector_settings").items())
-    label += fmt::format(" {}={}", name, value.dump());
+  for (const auto& change : config.value("selector_changes", Json::array()))
+    label += " " + plain_line(change.get<std::string>());
   return label;
 }
 
@@ -56,7 +62,8 @@ class FolderReader {
                          plain_line((folder / "results_prism.json").string()))) {}
 
   EvaluatedModel read() {
-    EvaluatedModel model{.label = label_of(json_.at("config")), .figures = {}, .density = {}, .grid = {}};
+    EvaluatedModel model{
+        .label = label_of(json_.at("config")), .figures = {}, .density = {}, .recall = {}, .seconds = {}, .grid = {}};
     std::set<std::string> parts;
     if (json_.contains("group_subtasks"))
       for (const auto& [group, names] : json_["group_subtasks"].items())
@@ -65,13 +72,34 @@ class FolderReader {
       if (!parts.contains(task)) add_figures(model, task, row);
     PRISM_CHECK(!model.figures.empty(), kReport,
                 "--evaluation: expected results in {}; found none; name another folder.", plain_line(folder_.string()));
-    if (json_.contains("density"))
-      for (const auto& [task, density] : json_["density"].items()) model.density[task] = density.get<double>();
+    const auto add = [&](const Json& file, const char* member, std::map<std::string, double>& values) {
+      if (!file.contains(member)) return;
+      for (const auto& [task, value] : file[member].items())
+        if (!parts.contains(task)) values[task] = value.get<double>();
+    };
+    add(json_, "density", model.density);
+    add(json_, "recall", model.recall);
+    const auto timings = folder_ / "seconds_prism.json";
+    if (is_there(timings)) {
+      Json all = {{"seconds", parse_json(read_file(timings), plain_line(timings.string()))}};
+      add_groups(all["seconds"]);
+      add(all, "seconds", model.seconds);
+    }
     add_grid(model);
     return model;
   }
 
  private:
+  /// Adds the sums over the parts of groups.
+  void add_groups(Json& seconds) const {
+    if (!json_.contains("group_subtasks")) return;
+    for (const auto& [group, names] : json_["group_subtasks"].items()) {
+      double sum = 0;
+      for (const auto& name : names) sum += seconds.value(name.get<std::string>(), 0.0);
+      seconds[group] = sum;
+    }
+  }
+
   std::vector<std::string> parts_of(const std::string& task) const {
     if (!json_.contains("group_subtasks") || !json_["group_subtasks"].contains(task)) return {task};
     return json_["group_subtasks"][task].get<std::vector<std::string>>();
@@ -81,7 +109,7 @@ class FolderReader {
     std::vector<std::vector<Json>> samples;
     uint64_t hash = 0, count = 0;
     for (const auto& part : parts_of(task)) {
-      samples.push_back(samples_of(folder_, part));
+      samples.push_back(samples_of(folder_, part, json_.at("results")));
       for (const auto& sample : samples.back()) {
         const auto question = sample.at("doc").dump() + sample.at("arguments").dump();
         hash = mix64(hash + hash_bytes(std::as_bytes(std::span(question))));
@@ -120,7 +148,8 @@ class FolderReader {
 
   void add_grid(EvaluatedModel& model) {
     std::map<std::pair<int64_t, int64_t>, std::vector<double>> cells;
-    for (const auto& sample : samples_of(folder_, kGrid))
+    if (!json_.at("results").contains(kGrid)) return;
+    for (const auto& sample : samples_of(folder_, kGrid, json_["results"]))
       cells[{sample.at("doc").at("length").get<int64_t>(), sample.at("doc").at("depth").get<int64_t>()}].push_back(
           sample.at("contains").get<double>());
     for (const auto& [place, scores] : cells) model.grid[place.first][place.second] = mean_of(scores);
@@ -149,7 +178,10 @@ std::vector<EvaluatedFigure> all_figures(const EvaluationRecords& records) {
 }
 
 Table figure_table(const EvaluationRecords& records) {
-  Table table{"Tasks", {{"task"}, {"figure"}}, {}, {"± is the standard error over items."}};
+  Table table{"Tasks",
+              {{"task"}, {"figure"}},
+              {},
+              {"± is the standard error over items; the 95% interval is about twice as wide to each side."}};
   for (const auto& model : records.models) table.columns.push_back({model.label, true});
   for (const auto& wanted : all_figures(records)) {
     auto& row = table.rows.emplace_back();
@@ -169,20 +201,15 @@ Table figure_table(const EvaluationRecords& records) {
 /// over its parts, as its figure.
 std::string difference_text(const EvaluatedFigure* figure, const EvaluatedFigure* base) {
   if (figure == nullptr || base == nullptr || figure->items != base->items) return kNoValue;
-  std::vector<double> means, errors;
-  int64_t count = 0;
+  std::vector<PairedScore> parts;
   for (size_t i = 0; i < figure->scores.size(); ++i) {
-    const auto of_part = mean_difference(figure->scores[i], base->scores.at(i), /*paired=*/true);
-    if (of_part.count < 2) return kNoValue;
-    means.push_back(of_part.mean);
-    errors.push_back(of_part.standard_error());
-    count += of_part.count;
+    if (figure->scores[i].size() < 2) return kNoValue;
+    parts.push_back(paired_score(figure->scores[i], base->scores.at(i)));
   }
-  if (means.empty()) return kNoValue;
-  const double mean = mean_of(means);
-  const auto interval = t_interval(mean, error_of_mean(errors), count, 0.95);
-  return fmt::format("{} ({} to {})", number_text(mean, kSigned), number_text(interval.low, kSigned),
-                     number_text(interval.high, kSigned));
+  if (parts.empty()) return kNoValue;
+  const auto found = paired_score(parts);
+  return fmt::format("{} ({} to {})", number_text(found.difference, kSigned), number_text(found.interval.low, kSigned),
+                     number_text(found.interval.high, kSigned));
 }
 
 Table difference_table(const EvaluationRecords& records) {
@@ -190,8 +217,8 @@ Table difference_table(const EvaluationRecords& records) {
   Table table{"Difference to " + first.label,
               {{"task"}, {"figure"}},
               {},
-              {"Paired by item, with the 95% interval (Student's t); perplexities are not paired. Each interval is for "
-               "one comparison; among many, one "
+              {"Paired by item, with the 95% interval (Student's t); perplexities are not paired, and tasks with other "
+               "items or without a file of samples are left out. Each interval is for one comparison; among many, one "
                "in twenty excludes zero by chance."}};
   for (size_t i = 1; i < records.models.size(); ++i) table.columns.push_back({records.models[i].label, true});
   for (const auto& wanted : first.figures) {
@@ -206,27 +233,31 @@ Table difference_table(const EvaluationRecords& records) {
   return table;
 }
 
-Table density_table(const EvaluationRecords& records) {
-  Table table{"Density of attention over prompts", {{"task"}}, {}, {"The share of key blocks that are kept."}};
+/// A figure of each task beside each model; no rows if no model has it.
+Table task_table(const EvaluationRecords& records, const std::string& title, const std::string& note, int digits,
+                 std::map<std::string, double> EvaluatedModel::*figure) {
+  Table table{title, {{"task"}}, {}, {note}};
   std::set<std::string> tasks;
-  bool selects = false;
   for (const auto& model : records.models) {
     table.columns.push_back({model.label, true});
-    for (const auto& [task, density] : model.density) {
-      tasks.insert(task);
-      selects = selects || density < 1;
-    }
+    for (const auto& [task, value] : model.*figure) tasks.insert(task);
   }
-  if (!selects) return table;
   for (const auto& task : tasks) {
     auto& row = table.rows.emplace_back();
     row.push_back({task});
     for (const auto& model : records.models) {
-      const auto found = model.density.find(task);
-      row.push_back({found == model.density.end() ? kNoValue : number_text(found->second, {3, false})});
+      const auto found = (model.*figure).find(task);
+      row.push_back({found == (model.*figure).end() ? kNoValue : number_text(found->second, {digits, false})});
     }
   }
   return table;
+}
+
+/// Returns true if a model reads prompts through a selector that leaves something out.
+bool selects(const EvaluationRecords& records) {
+  return std::ranges::any_of(records.models, [](const EvaluatedModel& model) {
+    return std::ranges::any_of(model.density, [](const auto& each) { return each.second < 1; });
+  });
 }
 
 }  // namespace
@@ -260,7 +291,14 @@ std::vector<Table> evaluation_tables(const EvaluationRecords& records) {
   if (records.empty()) return {};
   std::vector<Table> tables = {figure_table(records)};
   if (records.models.size() > 1) tables.push_back(difference_table(records));
-  tables.push_back(density_table(records));
+  if (selects(records))
+    tables.push_back(task_table(records, "Density of attention over prompts", "The share of key blocks that are kept.",
+                                3, &EvaluatedModel::density));
+  tables.push_back(task_table(records, "Recall of attention over prompts",
+                              "The share of the exact attention that the kept blocks hold.", 4,
+                              &EvaluatedModel::recall));
+  tables.push_back(task_table(records, "Seconds", "The time that prism eval took, over all its calls.", 1,
+                              &EvaluatedModel::seconds));
   std::erase_if(tables, [](const Table& table) { return table.rows.empty(); });
   return tables;
 }

@@ -28,7 +28,9 @@ struct EvaluatedFigure {
 struct EvaluatedModel {
   std::string label;  ///< the model, with its selector if it has one
   std::vector<EvaluatedFigure> figures;
-  std::map<std::string, double> density;  ///< of each task, without groups
+  /// Of each task and group, without the parts of groups: the share of key blocks that is kept, the share of the exact
+  /// attention that these hold, and the time that was taken.
+  std::map<std::string, double> density, recall, seconds;
   /// Mean scores of needle_grid by length and depth.
   std::map<int64_t, std::map<int64_t, double>> grid;
 };

@@ -98,6 +98,16 @@ TEST(EvalTasks, StateTheDensityOfASelector) {
   EXPECT_EQ(json["config"]["selector"], "random");
   const auto again = ask({"piqa"}, question_folder(), words);
   EXPECT_EQ(Json::parse(read_file(Workshop::folder() / "sparse/results_prism.json")), json) << "read back";
+  const auto density = fmt::format("random, density {:.3f}", json["density"]["piqa"].get<double>());
+  EXPECT_NE(text.out.find(density + ";"), std::string::npos) << text.out;
+  EXPECT_NE(again.out.find(density + "\n"), std::string::npos) << again.out;
+  const auto report = run({"report", "--evaluation", "sparse", "--out", "sparse.html"});
+  for (const char* shown : {"random share=0.2 block_size=32", "Seconds"})
+    EXPECT_NE(report.out.find(shown), std::string::npos) << shown << " in " << report.out;
+  auto samples = read_file(Workshop::folder() / "sparse/samples_piqa.jsonl");
+  write_file(Workshop::folder() / "sparse/samples_piqa.jsonl", samples.substr(0, samples.find('\n') + 1));
+  expect_sentence(run({"report", "--evaluation", "sparse", "--out", "sparse.html"}), 2,
+                  {"expected the answers to 30 items", "found 1"});
 }
 
 TEST(EvalTasks, CompareAModelWithItself) {
@@ -105,7 +115,7 @@ TEST(EvalTasks, CompareAModelWithItself) {
     const auto text = ask({"piqa"}, question_folder(), against);
     ASSERT_EQ(text.status, 0) << text.err;
     for (const char* words :
-         {"the first minus the second", "acc             +0.0000", "0 better, 0 worse, sign test: p = 1", "KL of"})
+         {"the first minus the second", "acc            +0.0000", "0 better, 0 worse, sign test: p = 1", "KL of"})
       EXPECT_NE(text.out.find(words), std::string::npos) << words << " in " << text.out;
     auto words = against;
     words.emplace_back("--json");
@@ -128,12 +138,24 @@ TEST(EvalTasks, RefuseWrongInputWithASentence) {
   expect_sentence(run({"eval", trained(), "text.txt", "--task", "piqa", "--data", data}), 2,
                   {"expected no file after the model"});
   expect_sentence(run({"eval", trained()}), 2, {"expected files to read; found none"});
-  expect_sentence(run({"eval", trained(), "text.txt", "--data", data}), 2, {"--data", "belongs to piqa and its like"});
+  expect_sentence(run({"eval", trained(), "text.txt", "--data", data}), 2,
+                  {"--data", "belongs to tasks that ask questions"});
   expect_sentence(ask({"piqa"}, data, {"--stride", "3"}), 2, {"--stride", "belongs to perplexity"});
   expect_sentence(ask({"piqa"}, data, {"--lengths", "16"}), 2, {"--lengths", "belongs to ruler and needle_grid"});
   expect_sentence(ask({"piqa"}, data, {"--shots-from", data + "/own.jsonl"}), 2, {"expected the number of shots"});
   expect_sentence(ask({"piqa"}, data, {"--against-prefill-set", "p=1"}), 2, {"expected --against-prefill with"});
   expect_sentence(ask({"ruler_vt"}, data, {"--limit", "3"}), 2, {"expected --samples for ruler_vt"});
+  expect_sentence(ask({"ruler_vt"}, data, {"--shots", "2", "--shots-from", data + "/own.jsonl"}), 2,
+                  {"expected no --shots with ruler_vt"});
+  write_file(Workshop::folder() / "odd.jsonl", "{\"query\": \"the\", \"choices\": \"ab\", \"gold\": 0}\n");
+  expect_sentence(ask({"multiple_choice"}, "odd.jsonl"), 2,
+                  {"odd.jsonl, line 1", "expected a list of texts as choices"});
+  write_file(Workshop::folder() / "odd.jsonl", "{\"query\": \"the\", \"choices\": [\"ab\"], \"gold\": 0}\n");
+  expect_sentence(ask({"multiple_choice"}, "odd.jsonl"), 2, {"odd.jsonl, line 1", "expected two or more choices"});
+  write_file(Workshop::folder() / "odd.jsonl", "{\"prompt\": \"the\", \"targets\": [\"\"]}\n");
+  expect_sentence(ask({"generate"}, "odd.jsonl"), 2, {"odd.jsonl, line 1", "expected targets of at least one letter"});
+  write_file(Workshop::folder() / "odd.jsonl", "{\"prompt\": \"the\", \"targets\": \"a\", \"stop\": \"\"}\n");
+  expect_sentence(ask({"generate"}, "odd.jsonl"), 2, {"odd.jsonl, line 1", "expected stop texts of at least one"});
   expect_sentence(ask({"multiple_choice", "piqa"}, "-"), 2, {"expected one task with --data -"});
   expect_sentence(run({"eval", "--task", "piqa"}), 2, {"expected MODEL; found none"});
   EXPECT_EQ(run({"eval", "--data", data, "--threads", "1", "--limit", "2", "--task", "piqa", trained()}).status, 0);

@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstdlib>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "prism/core/error.h"
 #include "prism/core/files.h"
+#include "prism/core/stop.h"
 #include "prism/evaluation/ruler/words.h"
 #include "prism/evaluation/tasks/figures.h"
 #include "tests/core/message_of.h"
@@ -100,33 +103,54 @@ TEST_P(Ruler, HasNoRoomForOneMoreUnit) {
   const Sources files;
   auto sources = files.open();
   const auto task = task_of(GetParam());
-  // Lengths one token apart: where the units stay the same, one more did not fit; where they grow, one more did.
-  int64_t before = 0;
-  for (int64_t length = 5000; length < 5400; length += 20) {
-    const auto item = ruler_items(task, tokenizer(), sources, length, {.samples = 1})[0];
-    const int64_t tokens = std::ssize(tokenizer().encode(item.queries[0].context)) + item.new_tokens;
-    const int64_t units = item.row["units"].get<int64_t>();
-    EXPECT_LE(tokens, length);
-    // The largest unit, a needle with two UUIDs, has some 130 tokens; a document of these sources less.
-    EXPECT_GT(tokens, length - 150) << units;
-    if (!GetParam().ends_with("cwe") && !GetParam().ends_with("fwe")) {
-      EXPECT_GE(units + 2, before);
-    }
-    before = units;
-  }
+  const auto made = [&](int64_t length) { return ruler_items(task, tokenizer(), sources, length, {.samples = 1})[0]; };
+  const auto tokens = [](const TaskItem& item) {
+    return std::ssize(tokenizer().encode(item.queries[0].context)) + item.new_tokens;
+  };
+  constexpr int64_t kLength = 5000;
+  const auto item = made(kLength);
+  const int64_t units = item.row["units"].get<int64_t>();
+  EXPECT_LE(tokens(item), kLength);
+  // The prompt with one more unit is the first other one that greater lengths have room for.
+  int64_t length = kLength;
+  TaskItem next = item;
+  while (next.row["units"] == units) next = made(++length);
+  EXPECT_GT(tokens(next), kLength);
+  if (GetParam() == "ruler_fwe") return;  // whose words depend on the length
+  EXPECT_EQ(next.row["units"], units + 1);
+  EXPECT_EQ(tokens(next), length) << "it fills that length";
 }
 
 TEST_P(Ruler, NamesTheShortestLengthThatWouldDo) {
   const Sources files;
   auto sources = files.open();
   const auto task = task_of(GetParam());
-  const auto message = message_of<InputError>([&] { ruler_items(task, tokenizer(), sources, 200, {.samples = 1}); });
+  const RulerOptions options{.samples = 4};
+  const auto message = message_of<InputError>([&] { ruler_items(task, tokenizer(), sources, 200, options); });
   EXPECT_NE(message.find("expected a length that holds the smallest prompt of " + GetParam()), std::string::npos);
   const auto least = std::stoll(message.substr(message.find(", ") + 2));
-  EXPECT_EQ(
-      ruler_items(task, tokenizer(), sources, GetParam().ends_with("fwe") ? least + 100 : least, {.samples = 1}).size(),
-      1u);
+  EXPECT_EQ(ruler_items(task, tokenizer(), sources, least, options).size(), 4u);
+  EXPECT_REFUSED(ruler_items(task, tokenizer(), sources, least - 1, options), "expected a length that holds");
   EXPECT_REFUSED(ruler_items(task, tokenizer(), sources, 6000, {.samples = 0}), "at least 1 sample");
+}
+
+TEST(RulerPrompts, StopAtASignal) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const auto interrupted = [] {
+    catch_stop_signals();
+    const Sources files;
+    auto sources = files.open();
+    int64_t made = 0;
+    try {
+      ruler_items(task_of("ruler_vt"), tokenizer(), sources, 3000, {.samples = 9}, write_plainly, [&] {
+        if (++made == 2) std::raise(SIGTERM);
+      });
+    } catch (const FailedError&) {
+      std::_Exit(made == 2 ? 0 : 2);
+    }
+    std::_Exit(1);
+  };
+  EXPECT_EXIT(interrupted(), testing::ExitedWithCode(0), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Tasks, Ruler, testing::ValuesIn(ruler_names()), [](const auto& each) { return each.param; });

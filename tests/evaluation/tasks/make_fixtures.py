@@ -8,6 +8,8 @@
     perplexity  log-likelihoods with exp(-mean) and the standard error of 100,000 bootstrap samples
     weighted    log-likelihoods and words, with their perplexity per word and bits per word
     mcnemar     the questions that one of two models alone answers, with the p of the exact test (scipy)
+    paired      two lists of scores, with the mean difference, its standard error and its 95% interval (scipy's ttest_rel)
+    groups      standard errors of tasks, with that of their mean
 
 Made with lm_eval 0.4.13, scipy 1.17.1. Run:
     python3 tests/evaluation/tasks/make_fixtures.py
@@ -22,7 +24,7 @@ from lm_eval.api.model import TemplateLM
 from lm_eval.tasks.hellaswag.utils import preprocess
 from lm_eval.tasks.wikitext.preprocess_wikitext import process_results, wikitext_detokenizer
 from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
-from scipy.stats import binomtest
+from scipy.stats import binomtest, ttest_rel
 
 FILE = pathlib.Path(__file__).parent / "fixtures" / "harness.json"
 PAGES = [
@@ -69,12 +71,20 @@ def windows_of(tokens, context):
     return [{"context": before, "continuation": after} for before, after in windows]
 
 
+def paired_of(a, b):
+    test = ttest_rel(a, b)
+    low, high = test.confidence_interval(0.95)
+    difference = sum(x - y for x, y in zip(a, b)) / len(a)
+    return {"a": a, "b": b, "difference": difference, "error": difference / test.statistic, "low": low, "high": high}
+
+
 def main():
     draw = random.Random(1)
     means = [[0.0, 1.0, 1.0, 0.0, 1.0], [draw.random() for _ in range(37)], [1.0, 1.0]]
     likelihoods = [-draw.expovariate(0.5) for _ in range(120)]
     words = [draw.randrange(1, 40) for _ in likelihoods]
     weighted = list(zip(likelihoods, words))
+    pairs = [[round(draw.random(), 3) for _ in range(count)] for count in (2, 2, 9, 9, 60, 60)]
     model = Characters()
     FILE.write_text(json.dumps({
         "wikitext": [{"page": page, "text": wikitext_detokenizer({"page": page}),
@@ -90,6 +100,9 @@ def main():
         "weighted": {"words": words, "word_perplexity": metrics.weighted_perplexity(weighted),
                      "bits": metrics.bits_per_byte(weighted)},
         "mcnemar": [{"a": a, "b": b, "p": binomtest(a, a + b).pvalue} for a, b in [(10, 2), (3, 3), (0, 7), (120, 81)]],
+        "paired": [paired_of(a, b) for a, b in zip(pairs[::2], pairs[1::2])],
+        "groups": [{"errors": errors, "error": float(metrics.unweighted_mean_stderr(errors))}
+                   for errors in ([0.01], [0.0, 0.02], [0.011, 0.025, 0.003, 0.04])],
     }, indent=1) + "\n")
 
 

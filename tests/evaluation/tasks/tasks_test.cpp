@@ -64,9 +64,9 @@ TEST(Tasks, AskWhatTheHarnessAsks) {
   item = item_of("hellaswag",
                  R"({"activity_label": "Baking", "ctx": "A cook. the oven", "endings": ["a", "b"], "label": "0"})");
   expect_queries(item, {{"Baking: A cook. The oven", " a"}, {"Baking: A cook. The oven", " b"}});
-  item =
-      item_of("hellaswag", R"({"activity_label": "Baking", "ctx": "a cook Bakes.", "endings": ["a"], "label": "0"})");
-  expect_queries(item, {{"Baking: a cook Bakes.", " a"}});
+  item = item_of("hellaswag",
+                 R"({"activity_label": "Baking", "ctx": "a cook Bakes.", "endings": ["a", "b"], "label": "0"})");
+  expect_queries(item, {{"Baking: a cook Bakes.", " a"}, {"Baking: a cook Bakes.", " b"}});
   item = item_of("lambada_openai", R"({"text": "He said hello"})");
   expect_queries(item, {{"He said", " hello"}});
   item = item_of("blimp_causative", R"({"sentence_good": "A.", "sentence_bad": "B."})");
@@ -326,6 +326,26 @@ TEST(TaskFigures, EqualTheHarnesss) {
     const int64_t a = each["a"].get<int64_t>(), b = each["b"].get<int64_t>();
     EXPECT_NEAR(sign_test(a, a + b), each["p"].get<double>(), 1e-12);
   }
+  for (const auto& each : harness()["paired"]) {
+    const auto paired = paired_score(each["a"].get<std::vector<double>>(), each["b"].get<std::vector<double>>());
+    EXPECT_NEAR(paired.difference, each["difference"].get<double>(), 1e-12);
+    EXPECT_NEAR(paired.standard_error, each["error"].get<double>(), 1e-12);
+    EXPECT_NEAR(paired.interval.low, each["low"].get<double>(), 1e-9);
+    EXPECT_NEAR(paired.interval.high, each["high"].get<double>(), 1e-9);
+  }
+  for (const auto& each : harness()["groups"])
+    EXPECT_NEAR(error_of_mean(each["errors"].get<std::vector<double>>()), each["error"].get<double>(), 1e-15);
+}
+
+TEST(TaskFigures, OfAGroupCompareTheMeansOfItsParts) {
+  const auto first = paired_score({1, 1, 0, 1}, {0, 1, 0, 0}), second = paired_score({0, 1}, {1, 0});
+  const auto group = paired_score({first, second});
+  EXPECT_DOUBLE_EQ(group.difference, (0.5 + 0) / 2) << "parts count alike, whatever their items";
+  EXPECT_DOUBLE_EQ(group.standard_error, std::hypot(first.standard_error, second.standard_error) / 2);
+  EXPECT_EQ(group.items, 6);
+  EXPECT_EQ(group.more_a, 3);
+  EXPECT_EQ(group.more_b, 1);
+  EXPECT_DOUBLE_EQ(group.p, sign_test(3, 4));
 }
 
 TEST(TaskFigures, CompareTwoModelsItemByItem) {

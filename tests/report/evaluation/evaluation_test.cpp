@@ -9,6 +9,7 @@
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
 #include "prism/core/files.h"
+#include "prism/report/draw/number_text.h"
 #include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
 
@@ -21,16 +22,21 @@ void write_results(const std::filesystem::path& folder, const std::string& selec
   std::filesystem::create_directories(folder);
   Json results = {
       {"results",
-       {{"piqa", {{"alias", "piqa"}, {"acc,none", 0.5}, {"acc_stderr,none", 0.25}}},
+       {{"piqa", {{"alias", "piqa"}, {"sample_len", scores.size()}, {"acc,none", 0.5}, {"acc_stderr,none", 0.25}}},
         {"wikitext", {{"word_perplexity,none", 21.5}, {"word_perplexity_stderr,none", "N/A"}}},
-        {"part_a", {{"acc,none", 1.0}, {"acc_stderr,none", 0.0}}},
-        {"part_b", {{"acc,none", 0.0}, {"acc_stderr,none", 0.0}}},
+        {"part_a", {{"sample_len", 2}, {"acc,none", 1.0}, {"acc_stderr,none", 0.0}}},
+        {"part_b", {{"sample_len", 2}, {"acc,none", 0.0}, {"acc_stderr,none", 0.0}}},
         {"whole", {{"acc,none", 0.5}, {"acc_stderr,none", 0.0}}}}},
       {"group_subtasks", {{"whole", Json::array({"part_a", "part_b"})}}},
       {"higher_is_better",
        {{"piqa", {{"acc", true}}}, {"wikitext", {{"word_perplexity", false}}}, {"part_a", {{"acc", true}}}}},
-      {"density", {{"piqa", selector == "dense" ? 1.0 : 0.25}}},
-      {"config", {{"model", "models/small"}, {"selector", selector}, {"selector_settings", {{"p", 0.9}}}}}};
+      {"density", {{"piqa", selector == "dense" ? 1.0 : 0.25}, {"part_a", 1.0}}},
+      {"config",
+       {{"model", "models/small"},
+        {"selector", selector},
+        {"selector_settings", {{"p", 0.9}, {"block_size", 128}}},
+        {"selector_changes", Json::array({"p=0.9"})}}}};
+  if (selector != "dense") results["recall"]["piqa"] = 0.875;
   write_file(folder / "results_prism.json", results.dump());
   std::string rows;
   for (size_t i = 0; i < scores.size(); ++i)
@@ -47,12 +53,13 @@ TEST(ReportEvaluation, ComparesModelsItemByItem) {
   const TemporaryFolder folder;
   write_results(folder.path() / "dense", "dense", {1, 1, 0, 1});
   write_results(folder.path() / "sparse", "spectral", {1, 0, 0, 0});
+  write_file(folder.path() / "dense/seconds_prism.json", R"({"piqa": 2, "part_a": 1.5, "part_b": 2.0})");
   const auto records = read_evaluations({folder.path() / "dense", folder.path() / "sparse"});
   ASSERT_EQ(records.models.size(), 2u);
   EXPECT_EQ(records.models[0].label, "small");
   EXPECT_EQ(records.models[1].label, "small, spectral p=0.9");
   const auto tables = evaluation_tables(records);
-  ASSERT_EQ(tables.size(), 3u);
+  ASSERT_EQ(tables.size(), 5u);
   ASSERT_EQ(tables[0].rows.size(), 3u) << "parts of a group have no rows";
   EXPECT_EQ(tables[0].rows[0][0].text, "piqa");
   EXPECT_EQ(tables[0].rows[0][2].text, "0.5000");
@@ -64,7 +71,13 @@ TEST(ReportEvaluation, ComparesModelsItemByItem) {
   EXPECT_EQ(tables[1].rows[0][2].text, "-0.5000 (-1.4187 to +0.4187)");
   EXPECT_EQ(tables[1].rows[1][2].text, "-0.5000 (-1.6252 to +0.6252)")
       << "of each part, 0 and -1: standard error 1/2; of the group, sqrt(1/4 + 1/4) / 2";
+  ASSERT_EQ(tables[2].rows.size(), 1u) << "densities of parts of a group have no rows";
   EXPECT_EQ(tables[2].rows[0][2].text, "0.250");
+  EXPECT_EQ(tables[3].rows[0][1].text, kNoValue) << "no recall of dense attention";
+  EXPECT_EQ(tables[3].rows[0][2].text, "0.8750");
+  EXPECT_EQ(tables[4].caption, "Seconds");
+  EXPECT_EQ(tables[4].rows[1][0].text, "whole");
+  EXPECT_EQ(tables[4].rows[1][1].text, "3.5") << "of both parts";
   EXPECT_TRUE(evaluation_pictures(records).empty());
 }
 
@@ -93,6 +106,9 @@ TEST(ReportEvaluation, DrawsTheGridOfNeedles) {
         rows +=
             Json{{"doc", {{"length", length}, {"depth", depth}}}, {"arguments", 1}, {"contains", found}}.dump() + "\n";
   write_file(folder.path() / "samples_needle_grid.jsonl", rows);
+  auto json = parse_json(read_file(folder.path() / "results_prism.json"), "results");
+  json["results"]["needle_grid"] = {{"sample_len", 8}, {"contains,none", 0.875}, {"contains_stderr,none", 0.1}};
+  write_file(folder.path() / "results_prism.json", json.dump());
   const auto pictures = evaluation_pictures(read_evaluations({folder.path()}));
   ASSERT_EQ(pictures.size(), 1u);
   EXPECT_EQ(pictures[0].map.rows, (std::vector<std::string>{"0", "100"}));
@@ -110,6 +126,9 @@ TEST(ReportEvaluation, RefusesOtherFolders) {
   json["group_subtasks"]["piqa"] = Json::array();
   write_file(folder.path() / "results_prism.json", json.dump());
   EXPECT_EQ(read_evaluations({folder.path()}).models.size(), 1u) << "a group without parts";
+  write_file(folder.path() / "samples_part_a.jsonl", "");
+  EXPECT_REFUSED(read_evaluations({folder.path()}), "expected the answers to 2 items in");
+  std::filesystem::remove(folder.path() / "samples_part_a.jsonl");
   json["results"]["piqa"]["acc_stderr,none"] = -5;
   write_file(folder.path() / "results_prism.json", json.dump());
   EXPECT_REFUSED(read_evaluations({folder.path()}), "expected standard errors of 0 or more");
