@@ -113,8 +113,7 @@ class Prism:
         return self.bench("--prompt-tokens", tokens, "--new-tokens", 0, *self.longer(tokens), weights=weights)
 
     def decode(self, depth, weights, *options):
-        # One token is the shortest prompt; there must be one.
-        return self.bench("--prompt-tokens", 1, "--new-tokens", NEW_TOKENS, "--depth", depth, *options, weights=weights)
+        return self.bench("--prompt-tokens", 0, "--new-tokens", NEW_TOKENS, "--depth", depth, *options, weights=weights)
 
     def generate(self, tokens, *options):
         return run(self.program, "generate", self.model, "--prompt-file", self.prompts.of(tokens)[0], "--max-new-tokens", 1,

@@ -103,7 +103,7 @@ bool shared_document_mask(const Arms& arms) {
 ArmDistances measure_distances(const Arms& arms, const std::function<Decoder(const std::string&)>& load,
                                const WindowLoader& windows, int64_t sequences) {
   sequences = std::min(sequences, windows.windows_per_epoch());
-  Progress progress("attention-distance", sequences * static_cast<int64_t>(arms.all().size()), "sequences");
+  Progress progress("attention-distance", sequences * static_cast<int64_t>(arms.all().size()), " sequences");
   int64_t done = 0;
   const auto measure = [&](const std::vector<ArmModel>& arm) {
     std::vector<AttentionDistance> results;

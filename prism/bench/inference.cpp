@@ -5,74 +5,83 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "prism/bench/measure.h"
 #include "prism/core/error.h"
 #include "prism/core/random.h"
 #include "prism/evaluation/classification.h"
-#include "prism/models/chunks.h"
+#include "prism/generation/engine.h"
 #include "prism/models/cost.h"
+#include "prism/models/prompt_checks.h"
 
 namespace prism {
 namespace {
 
-std::vector<int64_t> random_tokens(const ModelConfig& config, int64_t count, uint64_t seed) {
+constexpr int64_t kMostSequences = 65536;
+
+template <class Id>
+std::vector<Id> random_tokens(const ModelConfig& config, int64_t count, uint64_t seed) {
   Random random(seed);
-  std::vector<int64_t> tokens(static_cast<size_t>(count));
+  std::vector<Id> tokens(static_cast<size_t>(count));
   std::generate(tokens.begin(), tokens.end(),
-                [&] { return static_cast<int64_t>(random.below(static_cast<uint64_t>(config.vocab_size))); });
+                [&] { return static_cast<Id>(random.below(static_cast<uint64_t>(config.vocab_size))); });
   return tokens;
 }
 
-/// A test with its cache and its tokens.
+/// A row, computed as `prism generate` does: a prompt up to its first new token, or tokens that are decoded.
 class InferenceTest {
  public:
-  InferenceTest(Decoder decoder, const InferenceBench& bench, const InferenceTiming& row, bool decodes)
-      : decoder_(std::move(decoder)),
-        prefill_(bench.prefill, bench.costs),
-        tokens_BT_(torch::tensor(random_tokens(decoder_->config(), row.depth + row.tokens, bench.seed)).unsqueeze(0)),
+  InferenceTest(const Decoder& decoder, const InferenceBench& bench, const InferenceTiming& row, bool decodes)
+      : prefill_(bench.prefill, bench.costs),
+        // What decoding takes does not depend on how the tokens before were read.
+        engine_(
+            decoder,
+            {.sequences = row.sequences + 1, .prefill = decodes ? nullptr : &prefill_, .cache_type = bench.cache_type}),
+        tokens_(random_tokens<int32_t>(decoder->config(), row.depth + row.tokens, bench.seed)),
         depth_(row.depth),
         sequences_(row.sequences),
-        decodes_(decodes),
-        cache_(decoder_->config().layers, {.sequences = row.sequences,
-                                           .positions = row.depth + row.tokens,
-                                           .type = bench.cache_type.value_or(decoder_->compute_type()),
-                                           .device = decoder_->device()}) {
-    if (row.depth > 0)
-      for (int64_t sequence = 0; sequence < sequences_; ++sequence) read(sequence, 0, row.depth);
+        decodes_(decodes) {
+    engine_.make_room(sequences_ * KvCache::pages_for(row.depth + row.tokens) + KvCache::pages_for(depth_));
+    if (depth_ == 0) return;
+    PRISM_CHECK(engine_.can_share(), "bench",
+                "--depth: expected 0 for a model with head budgets, which decide by whole prompts; found {}; lower it.",
+                depth_);
+    before_ = engine_.submit({.tokens = first_tokens(depth_), .keeps = true});
+    finish();
   }
 
   void run() {
-    for (int64_t sequence = 0; sequence < sequences_; ++sequence) cache_.truncate(depth_, sequence);
-    if (!decodes_) return read(0, depth_, tokens_BT_.size(1) - depth_);
-    const torch::NoGradGuard no_gradients;
-    ForwardContext context;
-    context.cache = &cache_;
-    for (int64_t sequence = 0; sequence < sequences_; ++sequence)
-      context.rows.push_back({.sequence = sequence, .tokens = 1, .decodes = true});
-    for (int64_t i = depth_; i < tokens_BT_.size(1); ++i)
-      decoder_->head.logits(decoder_(tokens_BT_.narrow(1, i, 1).expand({1, sequences_}), context));
+    for (int64_t i = 0; i < sequences_; ++i) depth_ == 0 ? engine_.submit(request()) : engine_.fork(before_, request());
+    finish();
   }
 
  private:
-  void read(int64_t sequence, int64_t first, int64_t count) {
-    const torch::NoGradGuard no_gradients;
-    ForwardContext context;
-    context.cache = &cache_;
-    context.prefill = prefill_for(decoder_->config(), &prefill_);
-    context.rows = {{.sequence = sequence, .tokens = count}};
-    const auto hidden_BTD =
-        forward_in_chunks(decoder_, tokens_BT_.narrow(1, first, count), context, prefill_.options().chunk);
-    decoder_->head.logits(hidden_BTD.narrow(1, hidden_BTD.size(1) - 1, 1));
+  std::vector<int32_t> first_tokens(int64_t count) const { return {tokens_.begin(), tokens_.begin() + count}; }
+
+  EngineRequest request() const {
+    if (!decodes_) return {.tokens = tokens_, .next = [](std::span<const float>) { return std::nullopt; }};
+    // The first token is given as a prompt that is decoded; each step then gives the next one.
+    return {.tokens = first_tokens(depth_ + 1),
+            .next = [this, next = depth_ + 1](std::span<const float>) mutable -> std::optional<int32_t> {
+              if (next == std::ssize(tokens_)) return std::nullopt;
+              return tokens_[static_cast<size_t>(next++)];
+            },
+            .decodes_prompt = true};
   }
 
-  Decoder decoder_;
+  void finish() {
+    const torch::NoGradGuard no_gradients;
+    while (!engine_.is_idle()) engine_.step();
+  }
+
   Prefill prefill_;
-  torch::Tensor tokens_BT_;
-  int64_t depth_, sequences_;
+  Engine engine_;
+  std::vector<int32_t> tokens_;
+  int64_t depth_, sequences_, before_ = -1;
   bool decodes_;
-  KvCache cache_;
 };
 
 int64_t weight_bytes(const Weight& weight, torch::ScalarType type) {
@@ -130,8 +139,8 @@ void check_texts(const ClassifierImpl& classifier, int64_t tokens, int64_t texts
   PRISM_CHECK(tokens >= 1 && tokens <= context, "bench",
               "expected texts of 1 to {} tokens, the model's context; found {}; choose other lengths.", context,
               tokens);
-  PRISM_CHECK(texts >= 1 && texts <= 65536, "bench",
-              "--sequences: expected 1 to 65536 texts in a batch; found {}; change it.", texts);
+  PRISM_CHECK(texts >= 1 && texts <= kMostSequences, "bench",
+              "--sequences: expected 1 to {} texts in a batch; found {}; change it.", kMostSequences, texts);
   check_tensors_fit(static_cast<double>(tokens * texts) * activation_bytes(classifier),
                     fmt::format("the activations of {} texts of {} tokens", texts, tokens));
 }
@@ -141,7 +150,7 @@ ExampleBatch random_batch(const ModelConfig& config, const InferenceTiming& row,
   ExampleBatch batch;
   batch.rows = row.sequences;
   batch.width = row.tokens;
-  batch.tokens = random_tokens(config, batch.rows * batch.width, seed);
+  batch.tokens = random_tokens<int64_t>(config, batch.rows * batch.width, seed);
   batch.lengths.assign(static_cast<size_t>(batch.rows), static_cast<int32_t>(batch.width));
   return batch;
 }
@@ -157,19 +166,22 @@ std::vector<InferenceTiming> bench_inference(Decoder decoder, const InferenceBen
   const auto type = bench.cache_type.value_or(decoder->compute_type());
   int64_t cached_positions = 0;  // of all tests
   const auto add = [&](InferenceTiming row, bool decodes) {
-    PRISM_CHECK(row.tokens >= 1 && row.depth >= 0 && row.depth + row.tokens <= config.context, "bench",
+    PRISM_CHECK(row.tokens >= 1 && row.depth >= 0 && row.depth <= config.context - row.tokens, "bench",
                 "expected at least 1 token, and at most {} with those before, the model's context; found {} after {}; "
                 "choose other lengths.",
                 config.context, row.tokens, row.depth);
-    PRISM_CHECK(row.sequences >= 1, "bench", "--sequences: expected at least 1; found {}; raise it.", row.sequences);
-    cached_positions += row.sequences * KvCache::pages_for(row.depth + row.tokens) * KvCache::kPage;
+    PRISM_CHECK(row.sequences >= 1 && row.sequences <= kMostSequences, "bench",
+                "--sequences: expected 1 to {}; found {}; change it.", kMostSequences, row.sequences);
+    cached_positions +=
+        (row.sequences * KvCache::pages_for(row.depth + row.tokens) + KvCache::pages_for(row.depth)) * KvCache::kPage;
     check_tensors_fit(static_cast<double>(kv_cache_bytes(config.layers, cached_positions, type)),
                       fmt::format("the keys and values of {} positions", cached_positions));
     tests.push_back(std::make_unique<InferenceTest>(decoder, bench, row, decodes));
     calls.emplace_back([test = tests.back().get()] { test->run(); });
     rows.push_back(std::move(row));
   };
-  for (const int64_t tokens : bench.prompt_tokens) add({.name = fmt::format("pp{}", tokens), .tokens = tokens}, false);
+  for (const int64_t tokens : bench.prompt_tokens)
+    if (tokens != 0) add({.name = fmt::format("pp{}", tokens), .tokens = tokens}, false);
   const size_t prompts = rows.size();
   if (bench.new_tokens > 0)
     for (const int64_t depth : bench.depths)

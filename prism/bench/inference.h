@@ -17,7 +17,7 @@
 namespace prism {
 
 struct InferenceBench {
-  std::vector<int64_t> prompt_tokens = {512, 2048};  ///< lengths of the prompts to read
+  std::vector<int64_t> prompt_tokens = {512, 2048};  ///< lengths of the prompts to read; 0: none
   int64_t new_tokens = 128;                          ///< to decode; 0: none
   std::vector<int64_t> depths = {0};                 ///< tokens that are cached before the decoding begins
   std::vector<int64_t> sequences = {1};              ///< decoded at once
@@ -60,9 +60,10 @@ struct InferenceTiming {
   }
 };
 
-/// The tests take turns, so that other work on the machine affects all of them. The next token of decoding is a random
-/// one: which it is makes no difference to the time, and no test pays for sampling.
-/// @throws InputError for lengths that exceed the context, and as check_prefill().
+/// The engine computes the rows (generation/engine.h), as for `prism generate`. The tests take turns, so that other
+/// work on the machine affects all of them. The next token of decoding is a random one: which it is makes no difference
+/// to the time, and no test pays for sampling.
+/// @throws InputError for lengths that exceed the context, a depth with head budgets, and as check_prefill().
 std::vector<InferenceTiming> bench_inference(Decoder decoder, const InferenceBench& bench);
 
 /// Times a classifier as `prism classify` computes: batches of texts of equal length, in turn. The limit is that of

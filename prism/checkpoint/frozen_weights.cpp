@@ -31,11 +31,11 @@ class WeightParts {
     return std::all_of(stored_.begin(), stored_.end(), [](const auto& blocks) { return blocks.has_value(); });
   }
 
-  /// The quantised types of the tensors that become bfloat16.
+  /// The types of the tensors that are rounded to bfloat16.
   std::vector<std::string> converted() const {
     std::vector<std::string> types;
     for (size_t i = 0; i < stored_.size(); ++i) {
-      auto type = stored_[i] ? std::string() : source_.quantised_type(entry_.tensors[i].name);
+      auto type = stored_[i] ? std::string() : source_.rounded_type(entry_.tensors[i].name);
       if (!type.empty()) types.push_back(std::move(type));
     }
     return types;

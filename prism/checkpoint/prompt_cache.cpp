@@ -6,6 +6,8 @@
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
 #include "prism/core/random.h"
+#include "prism/kernels/compute_type.h"
+#include "prism/kernels/simd/isa.h"
 
 namespace prism {
 namespace {
@@ -33,10 +35,29 @@ struct FingerprintPart {
 /// In the order in which they are compared: an option may change later parts, too.
 constexpr FingerprintPart kFingerprintParts[] = {{"dtype", "--dtype", true},
                                                  {"cache", "--cache-type", true},
+                                                 {"kernels", "instruction set (PRISM_ISA)", true},
                                                  {"prefill", "--prefill and its settings", true},
                                                  {"config", "model, --context and --rope-scaling", false},
                                                  {"tokenizer", "model", true},
                                                  {"weights", "model and --weights", false}};
+
+/// The name of an element type in messages and files.
+std::string type_name(torch::ScalarType type) {
+  switch (type) {
+    case torch::kChar:
+      return "int8";
+    case torch::kInt:
+      return "int32";
+    case torch::kLong:
+      return "int64";
+    case torch::kFloat:
+    case torch::kBFloat16:
+    case torch::kDouble:
+      return compute_type_name(type);
+    default:  // of a file that prism did not write
+      return c10::toString(type);
+  }
+}
 
 std::span<const std::byte> bytes_of(const torch::Tensor& tensor) {
   return {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()};
@@ -80,9 +101,9 @@ torch::Tensor read_checked(const SafetensorsReader& reader, const std::string& n
                            const std::vector<int64_t>& shape) {
   auto tensor = read_tensor(reader, name);
   PRISM_CHECK(tensor.scalar_type() == type && tensor.sizes() == torch::IntArrayRef(shape), "prompt_cache",
-              "{}: expected {} of {} {}; found {} {}; name another file, or delete this one.", reader.path().string(),
-              name, c10::toString(type), c10::str(shape), c10::toString(tensor.scalar_type()),
-              c10::str(tensor.sizes()));
+              "{}: expected {} of {} [{}]; found {} [{}]; name another file, or delete this one.",
+              reader.path().string(), name, type_name(type), fmt::join(shape, ", "), type_name(tensor.scalar_type()),
+              fmt::join(tensor.sizes(), ", "));
   return tensor;
 }
 
@@ -95,9 +116,10 @@ std::map<std::string, std::string> prompt_fingerprint(const DecoderImpl& decoder
   return {{"weights", hexadecimal(weights)},
           {"config", hexadecimal(hash_of(fields_to_json(decoder.config()).dump()))},
           {"tokenizer", tokenizer.fingerprint_text()},
-          {"dtype", c10::toString(decoder.compute_type())},
+          {"dtype", type_name(decoder.compute_type())},
           {"prefill", fields_to_json(prefill).dump()},
-          {"cache", c10::toString(cache_type)}};
+          {"cache", type_name(cache_type)},
+          {"kernels", isa_name(current_isa())}};
 }
 
 void write_prompt_cache(const std::filesystem::path& file, const CachedPrompt& prompt,

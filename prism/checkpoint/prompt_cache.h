@@ -19,7 +19,7 @@
 namespace prism {
 
 /// What keys and values depend on, by name: the weights, the config with its rotary positions, the tokenizer, the dtype
-/// of products, how prompts are read, and the dtype of the cache.
+/// of products, the instruction set of the kernels, how prompts are read, and the dtype of the cache.
 std::map<std::string, std::string> prompt_fingerprint(const DecoderImpl& decoder, const Tokenizer& tokenizer,
                                                       const PrefillOptions& prefill, torch::ScalarType cache_type);
 

@@ -19,7 +19,7 @@ struct TypePair {
 constexpr TypePair kTypes[] = {
     {torch::kFloat, ElementType::f32},  {torch::kBFloat16, ElementType::bf16}, {torch::kHalf, ElementType::f16},
     {torch::kDouble, ElementType::f64}, {torch::kLong, ElementType::i64},      {torch::kInt, ElementType::i32},
-    {torch::kByte, ElementType::u8},    {torch::kBool, ElementType::boolean},
+    {torch::kByte, ElementType::u8},    {torch::kChar, ElementType::i8},       {torch::kBool, ElementType::boolean},
 };
 
 ElementType file_type(torch::ScalarType type) {

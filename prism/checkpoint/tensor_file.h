@@ -41,8 +41,8 @@ class TensorSource {
   virtual torch::Tensor read(const std::string& name) const = 0;
   /// One matrix as the file stores it, if that is in blocks that products take as they are (packed::can_pack()).
   virtual std::optional<StoredBlocks> read_blocks(const std::string&) const { return std::nullopt; }
-  /// ggml's name of the quantised type that a tensor is stored in, e.g. "Q6_K"; empty if it is not quantised.
-  virtual std::string quantised_type(const std::string&) const { return {}; }
+  /// ggml's name of the type that a tensor is stored in, e.g. "Q6_K", if bfloat16 rounds its values; else empty.
+  virtual std::string rounded_type(const std::string&) const { return {}; }
   /// What messages call the source: the file, or the index of several.
   virtual std::string path() const = 0;
   /// @throws InputError if a file was cut short after it was opened.

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "prism/core/error.h"
-#include "prism/models/chunks.h"
+#include "prism/models/prompt_checks.h"
 
 namespace prism {
 

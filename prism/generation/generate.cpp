@@ -110,8 +110,14 @@ Generation Session::generate(std::vector<int32_t> prompt_ids, const GenerateOpti
     } else {
       sequence_ = engine_->submit(std::move(request));
     }
-    while (!engine_->is_idle())
+    while (!engine_->is_idle()) {
+      if (options.stop_on_signals && stop_signal() != 0 && text.result().ids.empty()) {  // while the prompt is read
+        engine_->cancel(*std::exchange(sequence_, std::nullopt));
+        text.result().finish = FinishReason::interrupted;
+        break;
+      }
       for (const auto& ended : engine_->step()) text.finish(ended.counts);
+    }
   } catch (...) {
     if (sequence_) engine_->cancel(*std::exchange(sequence_, std::nullopt));
     throw;

@@ -152,8 +152,10 @@ void PackedWeight::multiply_plainly(const Tensor& x_MK, const Tensor& out_MN, co
 
 Tensor PackedWeight::product(const Tensor& given, const ProductOptions& options) const {
   RECORD_FUNCTION("prism::packed_product", {});
-  PRISM_ASSERT(given.size(-1) == in_ && !(at::GradMode::is_enabled() && given.requires_grad()), "packed_weight",
-               "rows of another length, or gradients");
+  PRISM_ASSERT(given.size(-1) == in_, "packed_weight", "rows of {} instead of {}", given.size(-1), in_);
+  PRISM_CHECK(!(at::GradMode::is_enabled() && given.requires_grad()), "model",
+              "expected no gradients of a model whose weights are frozen; found some asked for; give "
+              "--weights float32.");
   const auto x = given.contiguous();
   auto sizes = x.sizes().vec();
   sizes.back() = out_;

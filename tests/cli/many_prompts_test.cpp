@@ -65,12 +65,15 @@ TEST(ManyPrompts, ThatAreWrongAreNamedByTheirLine) {
   refused(good + R"({"prompt": 3})", {"wrong.jsonl, line 2", "prompt", "text"});
   refused(good + R"({"prompt": "It", "tempratur": 1})", {"wrong.jsonl, line 2", "temperature"});
   refused(good + R"({"prompt": "It", "temperature": -1})", {"wrong.jsonl, line 2", "temperature"});
+  refused(good + R"({"prompt": "It", "max_new_tokens": -1})", {"wrong.jsonl, line 2: max_new_tokens: expected"});
   refused(good + R"({"prompt": "It", "max_new_tokens": 100000})", {"wrong.jsonl, line 2", "100000"});
   refused(good + R"({"prompt": "It", "stop": [""]})", {"wrong.jsonl, line 2"});
   expect_sentence(run(generate_words({"--prompts", "none.jsonl"})), 2, {"none.jsonl"});
   const auto name = written("good.jsonl", good);
   expect_sentence(run(generate_words({"It", "--prompts", name})), 2, {"--prompts"});
   expect_sentence(run(generate_words({"--prompts", name, "--json"})), 2, {"--json"});
+  expect_sentence(run(generate_words({"--prompts", name, "--prefill", "spectral", "--prefill-recall", "2"})), 2,
+                  {"--prefill-recall"});
   expect_sentence(run(generate_words({"--prompts", name, "--parallel", "0"})), 2, {"--parallel"});
   expect_sentence(run(generate_words({"It", "--parallel", "2"})), 2, {"--prompts"});
 }
@@ -101,6 +104,21 @@ TEST(PromptCache, IsWrittenOnceAndReusedByPromptsThatBeginAlike) {
   EXPECT_EQ(chat.status, 0) << chat.err;
 }
 
+TEST(PromptCache, KeepsKeysAndValuesInInt8) {
+  fs::remove(Workshop::folder() / "int8.cache");
+  const auto ask = [](const std::vector<std::string>& more) {
+    auto words = generate_words({"The river and the hill", "--json", "--cache-type", "int8"});
+    words.insert(words.end(), more.begin(), more.end());
+    return lines_of(run(words))[0];
+  };
+  const auto alone = ask({}), first = ask({"--prompt-cache", "int8.cache"}),
+             again = ask({"--prompt-cache", "int8.cache"});
+  EXPECT_EQ(first["ids"], alone["ids"]);
+  EXPECT_EQ(again["ids"], alone["ids"]);
+  EXPECT_GT(again["cached_tokens"].get<int64_t>(), 0);
+  EXPECT_EQ(again["cache_type"], "int8");
+}
+
 TEST(PromptCache, ThatIsDamagedOrAnotherModelsIsRefused) {
   fs::remove(Workshop::folder() / "other.cache");
   const auto with = [&](const std::vector<std::string>& more) {
@@ -111,7 +129,7 @@ TEST(PromptCache, ThatIsDamagedOrAnotherModelsIsRefused) {
   ASSERT_EQ(with({}).status, 0);
   const auto whole = read_text(Workshop::folder() / "other.cache");
   expect_sentence(with({"--context", "16"}), 2, {"other.cache", "with the same config", "--context"});
-  expect_sentence(with({"--cache-type", "int8"}), 2, {"other.cache", "with the same cache, Char", "--cache-type"});
+  expect_sentence(with({"--cache-type", "int8"}), 2, {"other.cache", "with the same cache, int8", "--cache-type"});
   auto nowhere = generate_words({"The river", "--prompt-cache", "nowhere/one.cache"});
   expect_sentence(run(nowhere), 2, {"expected a folder nowhere", "create it"});
   expect_sentence(with({"--prefill", "spectral"}), 2, {"other.cache", "with the same prefill"});

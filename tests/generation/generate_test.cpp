@@ -386,5 +386,17 @@ TEST(Generate, KeepsWhatItHasWhenASignalComes) {
   EXPECT_EXIT(interrupted(), testing::ExitedWithCode(0), "");
 }
 
+TEST(Generate, ReadsNoPromptAfterASignal) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const auto interrupted = [] {
+    catch_stop_signals();
+    std::raise(SIGTERM);
+    Session session(chain_decoder({{'a', 'b'}, {'b', 'c'}}), tiny_tokenizer());
+    const auto result = session.generate({'a'}, greedy(20));
+    std::_Exit(result.ids.empty() && result.finish == FinishReason::interrupted && session.cached().empty() ? 0 : 1);
+  };
+  EXPECT_EXIT(interrupted(), testing::ExitedWithCode(0), "");
+}
+
 }  // namespace
 }  // namespace prism

@@ -1,5 +1,4 @@
 // Prompts in chunks and with selectors against one dense pass.
-#include "prism/models/chunks.h"
 
 #include <ATen/Functions.h>
 #include <ATen/record_function.h>
@@ -15,6 +14,7 @@
 #include "prism/kernels/simd/isa.h"
 #include "tests/core/message_of.h"
 #include "tests/generation/tiny_model.h"
+#include "tests/models/forward_in_chunks.h"
 
 namespace prism {
 namespace {

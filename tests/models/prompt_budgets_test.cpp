@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "prism/models/batch.h"
-#include "prism/models/chunks.h"
 #include "prism/models/decoder.h"
 #include "tests/core/message_of.h"
 #include "tests/models/configs.h"
+#include "tests/models/forward_in_chunks.h"
 
 namespace prism {
 namespace {

@@ -7,10 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "prism/models/chunks.h"
+#include "prism/attention/prefill.h"
 #include "tests/core/message_of.h"
 #include "tests/generation/tiny_model.h"
 #include "tests/layers/weights.h"
+#include "tests/models/forward_in_chunks.h"
 
 namespace prism {
 namespace {

@@ -205,11 +205,10 @@ class GgufSource : public TensorSource {
     const auto stored = torch::from_blob(data, {rows, bytes}, torch::kByte);
     return StoredBlocks{tensor->type, rows, tensor->shape[1], in_order(found->second, stored)};
   }
-  std::string quantised_type(const std::string& name) const override {
+  std::string rounded_type(const std::string& name) const override {
     const auto found = stored_.find(name);
-    if (found == stored_.end()) return {};
-    const BlockLayout& layout = block_layout(found->second.tensor->type);
-    return layout.elements > 1 ? std::string(layout.name) : std::string();
+    if (found == stored_.end() || found->second.tensor->type == BlockType::bf16) return {};
+    return std::string(block_layout(found->second.tensor->type).name);
   }
   std::string path() const override { return reader_->path().string(); }
   void check_whole() const override { reader_->check_whole(); }

@@ -82,6 +82,7 @@ void add_options(CLI::App& app, BudgetsWords& words) {
       ->type_name("N")
       ->default_str("4");
   add_output_options(app, words.output);
+  add_weights_option(app, words.compute);
   add_compute_options(app, words.compute);
 }
 

@@ -129,6 +129,7 @@ void add_options(CLI::App& app, DistanceWords& words) {
   add_document_mask_option(app, words.document_mask);
   app.add_flag("--json", words.json,
                "print one JSON object per line instead of the table; prism report --analysis shows them");
+  add_weights_option(app, words.compute);
   add_compute_options(app, words.compute);
 }
 

@@ -19,7 +19,7 @@ rescale gradients; what they really change is recorded during training (train.di
 }  // namespace
 
 int run_analyse_gradients(const Arguments& arguments) {
-  return run_reading_analysis(arguments, {"gradients", kGradientsHelp}, [](Reading& reading) {
+  return run_reading_analysis(arguments, {"gradients", kGradientsHelp, /*has_loss=*/true}, [](Reading& reading) {
     GradientSum sum(reading.model().weights());
     reading.show(
         [&](Pass& pass) {

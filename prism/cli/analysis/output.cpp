@@ -48,7 +48,7 @@ int run_reading_analysis(const Arguments& arguments, const ReadingAnalysis& anal
   CLI::App app(analysis.help, fmt::format("prism analyse {}", analysis.name));
   ReadingWords words;
   OutputWords output;
-  add_reading_options(app, words);
+  add_reading_options(app, words, /*with_data=*/true, /*with_weights=*/!analysis.has_loss);
   add_output_options(app, output);
   if (!parse(app, arguments)) return 0;
   const auto folder = make_figures_folder(output.figures);

@@ -44,8 +44,9 @@ class AnalysisLines {
 };
 
 struct ReadingAnalysis {
-  const char* name;  ///< in prism analyse
-  const char* help;  ///< the first line is a summary
+  const char* name;       ///< in prism analyse
+  const char* help;       ///< the first line is a summary
+  bool has_loss = false;  ///< computes losses or gradients, which frozen weights have not
 };
 
 /// Runs the command of an analysis without options of its own. @param measure  returns the lines.

@@ -81,7 +81,7 @@ void add_document_mask_option(CLI::App& app, std::optional<bool>& document_mask)
       "whether attention in --data stops at document boundaries; default: as the run was trained");
 }
 
-void add_reading_options(CLI::App& app, ReadingWords& words, bool with_data) {
+void add_reading_options(CLI::App& app, ReadingWords& words, bool with_data, bool with_weights) {
   words.takes_data = with_data;
   app.add_option("MODEL", words.model, kModelHelp)->required();
   app.add_option(
@@ -110,6 +110,7 @@ void add_reading_options(CLI::App& app, ReadingWords& words, bool with_data) {
                            : "tokens of FILE to read; 0: the model's context")
       ->capture_default_str();
   add_invalid_utf8_option(app, words.invalid_utf8);
+  if (with_weights) add_weights_option(app, words.compute);
   add_compute_options(app, words.compute);
 }
 
@@ -209,8 +210,8 @@ void Reading::check_finite() {
     if (!place.empty()) return;
     place = place_in_forward(config().layers.size(), [&](Probe& probe) {
       pass.context.probe = &probe;
-      if (!classifier_) return loss(pass).first;
       const auto hidden = model().forward(pass.tokens_BT, pass.context);
+      if (!classifier_) return language_model_->decoder->head.logits(hidden).mean();
       return classifier_->classifier->head.logits(hidden, pass.context.lengths_B).sum();
     });
   };
@@ -317,7 +318,7 @@ void Reading::show_examples(const std::function<void(Pass&)>& run, bool labelled
     return run(pass);
   }
   ExampleLoader loader(*examples_, {.context = config().context, .first = sequences_, .shuffle = false});
-  Progress progress("analyse", sequences_, "examples");
+  Progress progress("analyse", sequences_, " examples");
   int64_t done = 0;
   for (int64_t n = 0; n < loader.batches_per_epoch(); ++n) {
     if (stop_signal() != 0) throw FailedError("analyse", "stopped by a signal; nothing was computed.");
@@ -331,7 +332,7 @@ void Reading::show_examples(const std::function<void(Pass&)>& run, bool labelled
 
 void Reading::show_windows(const std::function<void(Pass&)>& run) {
   windows_->seek(0);
-  Progress progress("analyse", sequences_, "sequences");
+  Progress progress("analyse", sequences_, " sequences");
   for (int64_t done = 0; done < sequences_;) {
     if (stop_signal() != 0) throw FailedError("analyse", "stopped by a signal; nothing was computed.");
     Batch batch = windows_->next();

@@ -37,8 +37,9 @@ constexpr int64_t kReadingBatchTokens = 4096;
 void add_document_mask_option(CLI::App& app, std::optional<bool>& document_mask);
 void add_invalid_utf8_option(CLI::App& app, std::string& invalid_utf8);
 
-/// @param with_data  also add the options for token shards.
-void add_reading_options(CLI::App& app, ReadingWords& words, bool with_data = true);
+/// @param with_data     also add the options for token shards.
+/// @param with_weights  also add --weights, by whose default losses cannot be computed.
+void add_reading_options(CLI::App& app, ReadingWords& words, bool with_data = true, bool with_weights = true);
 
 /// Checks that the shards were made with the model's tokenizer.
 /// @param model        the model's name, for messages.

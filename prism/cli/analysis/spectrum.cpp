@@ -148,6 +148,7 @@ void add_options(CLI::App& app, SpectrumWords& words) {
   app.add_flag(
       "--json", words.json,
       "print one JSON object per head, with every pair, instead of the table; prism report --analysis shows them");
+  add_weights_option(app, words.compute);
   add_compute_options(app, words.compute);
 }
 

@@ -36,7 +36,7 @@ double mean_loss(Reading& reading) {
 }  // namespace
 
 int run_analyse_twins(const Arguments& arguments) {
-  return run_reading_analysis(arguments, {"twins", kTwinsHelp}, [](Reading& reading) {
+  return run_reading_analysis(arguments, {"twins", kTwinsHelp, /*has_loss=*/true}, [](Reading& reading) {
     const torch::NoGradGuard no_gradients;
     TwinProbe probe(reading.config().layers);
     reading.show_to(probe);

@@ -40,7 +40,7 @@ void add_options(CLI::App& app, ModelWords& words) {
   InferenceBench& bench = words.bench;
   app.add_option("MODEL", words.model, kModelHelp)->required();
   app.add_option("--prompt-tokens", bench.prompt_tokens,
-                 "lengths of the prompts to read; for a classifier, of the texts, by default its context")
+                 "lengths of the prompts to read, 0: none; for a classifier, of the texts, by default its context")
       ->capture_default_str();
   app.add_option("--new-tokens", bench.new_tokens, "tokens to decode; 0: none")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))

@@ -15,7 +15,7 @@
 #include "prism/core/progress.h"
 #include "prism/core/timer.h"
 #include "prism/kernels/compute_type.h"
-#include "prism/models/chunks.h"
+#include "prism/models/prompt_checks.h"
 
 namespace prism {
 namespace {
@@ -121,7 +121,7 @@ void run_divergence(EvalWords& words) {
   const Timer timer;
   std::optional<Progress> progress;
   const auto show = [&](const DivergenceProgress& state) {
-    if (!progress) progress.emplace("divergence", state.tokens_total, "tokens");
+    if (!progress) progress.emplace("divergence", state.tokens_total, " tokens");
     progress->update(state.tokens, state.mean == 0 ? "" : fmt::format("{:.6f} nats so far", state.mean));
   };
   const auto result = evaluate_divergence(reference, model.decoder, *model.tokenizer, text, words.divergence,

@@ -17,7 +17,7 @@
 #include "prism/core/timer.h"
 #include "prism/evaluation/paired.h"
 #include "prism/kernels/compute_type.h"
-#include "prism/models/chunks.h"
+#include "prism/models/prompt_checks.h"
 
 namespace prism {
 namespace {
@@ -97,7 +97,7 @@ PerplexityResult measure(const EvalWords& words, const std::string& name, const 
   const Timer timer;
   std::optional<Progress> progress;
   const auto show = [&](const PerplexityProgress& state) {
-    if (!progress) progress.emplace("perplexity", state.tokens_total, "tokens");
+    if (!progress) progress.emplace("perplexity", state.tokens_total, " tokens");
     progress->update(state.tokens,
                      fmt::format("{:.2f} so far", std::exp(state.nats / static_cast<double>(state.tokens))));
   };

@@ -102,7 +102,7 @@ void add_made_questions(const EvalWords& words, const ModelFolder& folder, int64
   RulerSources sources(words.data, words.ruler.words);
   const auto grids = std::ranges::count_if(tasks, [](const Task& task) { return !is_ruler_task(task); });
   const int64_t a_length = std::ssize(tasks) - grids + grids * std::ssize(words.ruler.depths);
-  Progress progress("make prompts", a_length * std::ssize(words.ruler.lengths) * words.ruler.samples, "prompts");
+  Progress progress("make prompts", a_length * std::ssize(words.ruler.lengths) * words.ruler.samples, " prompts");
   const auto on_prompt = [&, made = int64_t{0}]() mutable { progress.update(++made); };
   for (const auto& task : tasks)
     if (!is_ruler_task(task))

@@ -25,7 +25,7 @@
 #include "prism/evaluation/tasks/figures.h"
 #include "prism/evaluation/tasks/samples.h"
 #include "prism/kernels/compute_type.h"
-#include "prism/models/chunks.h"
+#include "prism/models/prompt_checks.h"
 
 namespace prism {
 namespace {
@@ -76,7 +76,7 @@ Json settings_of(const LoadedModel& loaded, const EvalWords& words) {
 class TaskProgress {
  public:
   explicit TaskProgress(const Questions& questions)
-      : progress_("eval " + questions.task.name, std::ssize(questions.items), "items") {}
+      : progress_("eval " + questions.task.name, std::ssize(questions.items), " items") {}
 
   void step(int64_t tokens) {
     tokens_ += tokens;

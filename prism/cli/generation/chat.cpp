@@ -90,6 +90,8 @@ class ChatLoop {
     }
     return failed_ && ::isatty(STDIN_FILENO) == 0 ? 2 : 0;
   }
+  /// Returns true if the context slid, so that the cache does not hold the conversation as it was.
+  bool slid() const { return slid_; }
 
  private:
   /// @return  false: the conversation ends.
@@ -117,6 +119,7 @@ class ChatLoop {
     catch_stop_signals();
     try {
       last_ = chat_.answer(message, options_, print_now);
+      slid_ = slid_ || last_->slides > 0;
       print_now("\n");
       print_notes(*last_);
       note_cut(*last_);
@@ -150,6 +153,7 @@ class ChatLoop {
   const PrefillMeter& meter_;
   std::optional<Generation> last_;
   bool failed_ = false;  ///< a message or command was refused
+  bool slid_ = false;
 };
 
 }  // namespace
@@ -179,8 +183,12 @@ int run_chat(const Arguments& arguments) {
   Chat chat = open_chat(words.chat_flags, model, words.model, engine);
   PromptCacheOption file(words.prompt_cache, model, engine);
   file.restore(chat.session());
-  const int status = ChatLoop(chat, words, options, meter).run();
-  file.save(chat.session(), chat.session().cached().size());
+  ChatLoop loop(chat, words, options, meter);
+  const int status = loop.run();
+  if (!loop.slid())
+    file.save(chat.session(), chat.session().cached().size());
+  else if (!words.prompt_cache.empty())
+    tell("note: {} is not written, because the conversation was not kept whole\n", words.prompt_cache);
   return status;
 }
 

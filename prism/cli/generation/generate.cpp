@@ -109,7 +109,12 @@ bool shows_prefill(const GenerateWords& words) {
 }
 
 void print_json(const GenerateWords& words, const GenerateOptions& options, const std::string& prompt,
-                const Generation& result, const PrefillMeter& meter, torch::ScalarType type) {
+                const Generation& result, const PrefillMeter& meter, const DecoderImpl& decoder) {
+  const auto type = decoder.compute_type();
+  const auto entries = decoder.weights();
+  const bool is_frozen =
+      std::ranges::any_of(entries, [](const WeightEntry& each) { return each.weight.packed() != nullptr; });
+  const std::string weights = is_frozen ? words.compute.weights : "float32";
   Json json = {{"model", words.model}};
   json.update(generation_to_json(prompt, result));
   json.update({{"prompt_tokens_per_second", result.prompt_tokens_per_second()},
@@ -117,8 +122,8 @@ void print_json(const GenerateWords& words, const GenerateOptions& options, cons
                {"prefill", prefill_to_json(words.prefill.options, meter.layers())},
                {"sampler", fields_to_json(options.sampler)},
                {"dtype", compute_type_name(type)},
-               {"weights", words.compute.weights},
-               {"cache_type", words.cache_type},
+               {"weights", weights},
+               {"cache_type", words.cache_type == "auto" ? compute_type_name(type) : words.cache_type},
                {"ids", result.ids}});
   print_now(to_text(json) + "\n");
 }
@@ -159,6 +164,8 @@ int continue_all(const GenerateWords& words, const GenerateOptions& options) {
       .sequences = words.parallel, .prefill = &prefill, .cache_type = find_cache_type(words.cache_type)};
   if (words.chat) chat.emplace(open_chat(words.chat_flags, model, words.model, engine));
   const auto encode = [&](const std::string& prompt) {
+    PRISM_CHECK(!chat || !prompt.empty(), "generate",
+                "expected a message with --chat; found an empty prompt; write one, or leave out the line.");
     return chat ? chat->prompt_ids(prompt, options.bos) : encode_prompt(*model.tokenizer, prompt, options.bos);
   };
   const int status = generate_prompts(model.decoder, *model.tokenizer, lines, engine, encode);
@@ -178,7 +185,10 @@ int run_generate(const Arguments& arguments) {
   complete_generation(options);
   complete_prefill(words.prefill);
 
-  if (!words.prompts.empty()) return continue_all(words, options);
+  if (!words.prompts.empty()) {
+    refuse_recall(words.prefill, "generate");
+    return continue_all(words, options);
+  }
   const std::string prompt = read_prompt(words);
   PRISM_CHECK(!words.chat || !prompt.empty(), "generate",
               "expected a message with --chat; found none; give PROMPT or --prompt-file.");
@@ -195,7 +205,7 @@ int run_generate(const Arguments& arguments) {
   Prefill prefill(words.prefill.options, costs, shows_prefill(words) ? &meter : nullptr);
   const auto result = continue_one(model, words, prompt, options, show, prefill);
   if (words.json) {
-    print_json(words, options, prompt, result, meter, model.decoder->compute_type());
+    print_json(words, options, prompt, result, meter, *model.decoder);
   } else {
     print_now(echo + (stream ? "" : result.text) + "\n");
     print_speeds(words.prefill, result, meter);

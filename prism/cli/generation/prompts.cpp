@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -72,6 +73,20 @@ auto at_place(const std::string& place, const Check& check) {
   }
 }
 
+/// Checks the options of a line, whose fields have the names of options with other signs.
+void check_options(const PromptLine& line) {
+  try {
+    check_generation(line.options);
+  } catch (const InputError& error) {
+    std::string sentence = error.sentence();
+    if (sentence.starts_with("--")) {
+      sentence.erase(0, 2);
+      std::replace(sentence.begin(), sentence.begin() + static_cast<std::ptrdiff_t>(sentence.find(':')), '-', '_');
+    }
+    throw InputError("generate", fmt::format("{}: {}", line.place, sentence));
+  }
+}
+
 std::string result_line(const PromptLine& line, const Generation& result) {
   Json json = generation_to_json(line.prompt, result);
   json["ids"] = result.ids;
@@ -91,7 +106,7 @@ std::vector<PromptLine> read_prompt_lines(const std::string& file, const Generat
     if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
     const std::string place = fmt::format("{}, line {}", name, number);
     lines.push_back(read_line(text, place, options));
-    at_place(place, [&] { check_generation(lines.back().options); });
+    check_options(lines.back());
   }
   PRISM_CHECK(!lines.empty(), "generate", "{}: expected a line for each prompt; found none; add some.", name);
   return lines;
@@ -110,7 +125,7 @@ int generate_prompts(const Decoder& decoder, const Tokenizer& tokenizer, const s
   std::map<size_t, std::string> waiting;  // results whose turn has not come
   size_t next = 0;
   int64_t tokens = 0, ended = 0;
-  Progress progress("generate", std::ssize(lines), "prompts");
+  Progress progress("generate", std::ssize(lines), " prompts");
   const bool is_whole = generate_all(decoder, tokenizer, prompts, options, [&](size_t i, Generation& result) {
     tokens += std::ssize(result.ids);
     waiting[i] = result_line(lines[i], result);

@@ -10,8 +10,11 @@
 #include "prism/core/error.h"
 #include "prism/core/machine.h"
 #include "prism/core/process.h"
+#include "prism/core/text/counted.h"
 #include "prism/core/text/field_names.h"
 #include "prism/kernels/compute_type.h"
+#include "prism/kernels/simd/isa.h"
+#include "prism/layers/packed_weight.h"
 #include "prism/models/device.h"
 
 namespace prism {
@@ -22,16 +25,24 @@ namespace {
 constexpr int kMostPerCore = 16, kLeastLimit = 64;
 
 torch::ScalarType type_of(const ComputeOptions& options, const torch::Device& device) {
+  current_isa();  // reports a wrong PRISM_ISA by that name
   return naming_field("--dtype", [&] { return find_compute_type(options.dtype, device); });
 }
 
 LoadOptions load_options(const ComputeOptions& options, const torch::Device& device) {
   const auto weights = naming_field("--weights", [&] { return find_weight_storage(options.weights); });
-  return {type_of(options, device), device.is_cpu() ? weights : WeightStorage::float32, options.context};
+  const auto type = type_of(options, device);
+  PRISM_CHECK(
+      weights != WeightStorage::bfloat16 || !device.is_cpu() || type == PackedWeight::prompt_type(), "model",
+      "--weights: expected file or float32 with --dtype {} on this machine, where products read no other weights; "
+      "found bfloat16; leave out one of the options.",
+      compute_type_name(type));
+  return {type, device.is_cpu() ? weights : WeightStorage::float32, options.context};
 }
 
 void say_converted(const std::map<std::string, int64_t>& converted) {
-  for (const auto& [type, count] : converted) tell("note: {} tensors of {} are computed in bfloat16\n", count, type);
+  for (const auto& [type, count] : converted)
+    tell("note: {} of {} {} computed in bfloat16\n", counted(count, "tensor"), type, count == 1 ? "is" : "are");
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ PromptCacheOption::PromptCacheOption(std::string file, const ModelFolder& model,
   PRISM_CHECK(folder.empty() || std::filesystem::is_directory(folder), "prompt_cache",
               "{}: expected a folder {} for the file; found none; create it, or name another file.", file_,
               folder.string());
+  const AtomicFile probe(file_);  // a file that cannot be written is reported before anything is computed
   type_ = cache_type_of(*model.decoder, engine);
   fingerprint_ = prompt_fingerprint(*model.decoder, *model.tokenizer,
                                     engine.prefill == nullptr ? PrefillOptions() : engine.prefill->options(), type_);
@@ -44,7 +45,7 @@ void PromptCacheOption::restore(Session& session) {
 }
 
 void PromptCacheOption::save(const Session& session, size_t length) const {
-  if (file_.empty()) return;
+  if (file_.empty() || session.cached().empty()) return;
   const auto tokens = session.cached().first(std::min(length, session.cached().size()));
   const auto common = std::min(tokens.size(), held_.size());
   if (!std::equal(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(common), tokens.begin())) {

@@ -69,7 +69,8 @@ TEST(Bench, RefusesLengthsThatAModelDoesNotRead) {
   expect_sentence(run({"bench", "model", trained(), "--weights", "q4"}), 2, {"--weights", "q4", "file"});
   expect_sentence(
       run({"bench", "model", trained(), "--prompt-tokens", "4", "--new-tokens", "4", "--sequences", "1000000000"}), 2,
-      {"keys and values", "choose fewer"});
+      {"--sequences: expected 1 to 65536; found 1000000000"});
+  expect_sentence(run({"bench", "model", trained(), "--depth", "9223372036854775807"}), 2, {"the model's context"});
   expect_sentence(run({"bench", "model", trained(), "--prefill", "spectral", "--prefill-recall", "1"}), 2,
                   {"--prefill-recall", "leave it out"});
   expect_sentence(run({"bench", "model", "nowhere"}), 2, {"nowhere"});
