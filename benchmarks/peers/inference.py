@@ -51,7 +51,7 @@ INT8_CACHE_GOAL, START_GOAL, MEMORY_GOAL_MB = 1.15, 2.0, 500
 
 
 class Prompts:
-    """Texts of exactly so many tokens from an English novel (PRISM_DATA, gutenberg_novels)."""
+    """Texts of an exact number of tokens from an English novel (PRISM_DATA, gutenberg_novels)."""
 
     def __init__(self, prism, model, folder):
         self.prism, self.model, self.folder = prism, model, pathlib.Path(folder)
@@ -99,7 +99,7 @@ class Prism:
         return "--cache-type" in self.help
 
     def longer(self, tokens):
-        """Options for so many tokens, if the model's context is shorter."""
+        """Options for a prompt of this many tokens, if the model's context is shorter."""
         return ["--context", tokens, "--rope-scaling", "yarn"] if tokens > self.context else []
 
     def bench(self, *options, weights="file"):

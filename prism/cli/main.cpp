@@ -43,11 +43,11 @@ constexpr std::array kCommands = {
     Command{"attend", "run block-sparse attention on saved queries, keys and values; show what is kept and lost",
             run_attend},
     Command{"info", "list the parameters, FLOPs and cache size of a model, layer by layer", run_info},
-    Command{
-        "bench",
-        "compare prism's speed with LibTorch's: attention, decoding, prefill, training; measure the savings of head "
-        "budgets and the cost of each kind of feed-forward part",
-        run_bench},
+    Command{"bench",
+            "compare prism's speed with LibTorch's: attention, decoding, prefill, training; measure the inference of a "
+            "model, "
+            "the savings of head budgets and the cost of each kind of feed-forward part",
+            run_bench},
     Command{"report", "write a page that compares runs, or serve it while they train", run_report},
     Command{"convert",
             "copy a model in another dtype or as a GGUF file, or turn its SwiGLU feed-forward parts into G2LU, whose "

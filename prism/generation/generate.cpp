@@ -52,7 +52,7 @@ std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, std::string_view 
   return ids;
 }
 
-std::optional<int64_t> room_behind(const ModelConfig& config, const Tokenizer& tokenizer, std::string_view prompt) {
+std::optional<int64_t> room_after(const ModelConfig& config, const Tokenizer& tokenizer, std::string_view prompt) {
   const auto tokens = static_cast<int64_t>(encode_prompt(tokenizer, prompt, "auto").size());
   const int64_t read = tokens_read(tokens, config, {});
   return config.learned_positions ? std::nullopt : std::optional(config.context - read);

@@ -25,7 +25,7 @@ std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, std::string_view 
 
 /// How many tokens the model's context has room for after `prompt`; std::nullopt if the context always slides.
 /// @throws InputError as generate() does for the prompt.
-std::optional<int64_t> room_behind(const ModelConfig& config, const Tokenizer& tokenizer, std::string_view prompt);
+std::optional<int64_t> room_after(const ModelConfig& config, const Tokenizer& tokenizer, std::string_view prompt);
 
 /// Continues `prompt`.
 ///

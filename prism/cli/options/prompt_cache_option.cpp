@@ -16,8 +16,8 @@ CLI::Option* add_prompt_cache_option(CLI::App& app, std::string& file) {
       .add_option(
           "--prompt-cache", file,
           "file for the keys and values of the prompt. If it exists, tokens at which both prompts begin alike are not "
-          "computed again; it must have been written by the same model and options. It is written if there is none, "
-          "or if this prompt continues that of the file")
+          "computed again; it must have been written by the same model and options. A selector reads the rest as "
+          "another part of the prompt. It is written if there is none, or if this prompt continues that of the file")
       ->type_name("FILE");
 }
 

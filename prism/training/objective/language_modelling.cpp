@@ -239,7 +239,7 @@ void LanguageModelling::save(const fs::path& folder) const {
 
 GenerateOptions LanguageModelling::sample_options(const std::string& prompt, double temperature) const {
   GenerateOptions options;
-  const auto room = room_behind(recipe_.model, *tokenizer_, prompt);
+  const auto room = room_after(recipe_.model, *tokenizer_, prompt);
   options.max_new_tokens = std::min(recipe_.train.sample_tokens, room.value_or(recipe_.train.sample_tokens));
   options.stop_on_signals = false;  // a sample cut short would stay in the records
   options.sampler.temperature = temperature;
@@ -251,7 +251,7 @@ void LanguageModelling::check_samples() const {
   if (!tokenizer_) return;
   for (const auto& prompt : recipe_.train.sample_prompts) {
     try {
-      room_behind(recipe_.model, *tokenizer_, prompt);
+      room_after(recipe_.model, *tokenizer_, prompt);
     } catch (const InputError&) {
       throw InputError("train", fmt::format("train.sample_prompts: expected prompts shorter than model.context, {} "
                                             "tokens; found a longer one, \"{}\"; shorten it or raise model.context.",

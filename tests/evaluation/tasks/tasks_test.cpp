@@ -238,9 +238,9 @@ TEST(ReadItems, NamesTheLineOfAWrongRow) {
   EXPECT_CONTAINS(refused("lambada_openai", "{\"text\": [1]}"), "line 2: expected text as text; found array");
   EXPECT_CONTAINS(refused("lambada_openai", "[1]"), "line 2: expected a JSON object");
   EXPECT_CONTAINS(refused("lambada_openai", "{"), "line 2");
-  files.write("rows.jsonl", R"({"query": "q", "choices": ["a"], "gold": 1})");
+  files.write("rows.jsonl", R"({"query": "q", "choices": ["a", "b"], "gold": 2})");
   EXPECT_REFUSED(read_items(task_of("multiple_choice"), files.path("rows.jsonl"), {}),
-                 "line 1: expected a right answer among 1 choices, numbered from 0; found 1");
+                 "line 1: expected a right answer among 2 choices, numbered from 0; found 2");
   files.write("rows.jsonl", "");
   EXPECT_REFUSED(read_items(task_of("multiple_choice"), files.path("rows.jsonl"), {}), "expected rows in");
   EXPECT_REFUSED(read_items(task_of("piqa"), files.path(), {}), "expected piqa/valid.jsonl in");
@@ -335,6 +335,26 @@ TEST(TaskFigures, EqualTheHarnesss) {
   }
   for (const auto& each : harness()["groups"])
     EXPECT_NEAR(error_of_mean(each["errors"].get<std::vector<double>>()), each["error"].get<double>(), 1e-15);
+}
+
+TEST(TaskFigures, FindTargetsInAnswersAsRulerDoes) {
+  const auto score = [](const char* task, const std::vector<std::string>& targets, const std::string& text) {
+    TaskItem item;
+    item.targets = targets;
+    ItemAnswers answers;
+    answers.answers = {{.text = text}};
+    return item_scores(task_of(task), item, answers).at(0);
+  };
+  EXPECT_EQ(score("ruler_niah_multivalue", {"12", "345"}, "It is 345."), 50);
+  EXPECT_EQ(score("ruler_qa_1", {"12", "345"}, "It is 345."), 100) << "one is enough";
+  EXPECT_EQ(score("ruler_qa_1", {"12", "34"}, "It is 5."), 0);
+  EXPECT_EQ(score("ruler_vt", {"ABC", "Def"}, "abc and DEF"), 100) << "in any case";
+  EXPECT_EQ(score("ruler_vt", {"a\nb"},
+                  "a\x01"
+                  "b"),
+            100)
+      << "control characters count as line feeds";
+  EXPECT_EQ(score("ruler_vt", {"a"}, ""), 0);
 }
 
 TEST(TaskFigures, OfAGroupCompareTheMeansOfItsParts) {
