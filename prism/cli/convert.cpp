@@ -10,6 +10,7 @@
 #include "prism/checkpoint/graft.h"
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"
+#include "prism/cli/options/compute_options.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/progress.h"
@@ -33,6 +34,7 @@ A .bin file of llama2.c needs tokenizer.bin in the same folder.
   prism convert runs/novels models/novels --dtype bfloat16
   prism convert runs/novels models/novels.gguf --dtype q8_0
   prism convert stories15M.bin models/stories
+  prism convert models/stories models/long_stories --context 1024 --rope-scaling yarn
   prism convert runs/swiglu models/grafted --graft g2lu
   prism train --recipe recipe.json --model.ffn.kind g2lu --model.ffn.gate_bias true --init models/grafted \
     --out runs/gates --train.fixed '["*self_attn*", "*norm*", "*embed*", "*up_proj*", "*down_proj*"]'
@@ -45,7 +47,13 @@ trains only the copy's gates; without --train.fixed, all weights are trained. re
 
 struct ConvertWords {
   std::string model, out, graft, dtype = "float32";
+  ContextOptions context;
 };
+
+/// How the model is read: exactly, with the context of the copy.
+LoadOptions read_as(const ConvertWords& words) {
+  return {torch::kFloat, WeightStorage::float32, words.context};
+}
 
 /// A dtype as model folders and GGUF files have it.
 struct WrittenDtype {
@@ -89,12 +97,12 @@ Module converted(const Module& model, const ConvertWords& words) {
 int64_t write_copy(const ConvertWords& words, const std::filesystem::path& folder) {
   const auto stored = open_stored(find_model_folder(words.model));
   if (stored->config().classes == 0) {
-    const ModelFolder model = load_model(*stored, torch::kFloat);
+    const ModelFolder model = load_model(*stored, read_as(words));
     const auto copy = converted(model.decoder, words);
     save_model(folder, *copy, model.tokenizer ? &*model.tokenizer : nullptr);
     return inference_parameters(copy->weights());
   }
-  const ClassifierFolder model = load_classifier(*stored, torch::kFloat);
+  const ClassifierFolder model = load_classifier(*stored, read_as(words));
   const auto copy = converted(model.classifier, words);
   save_classifier(folder, copy, model.tokenizer ? &*model.tokenizer : nullptr, model.scheme);
   return inference_parameters(copy->weights());
@@ -124,7 +132,7 @@ int64_t convert_to_gguf(const ConvertWords& words) {
               "expected a language model for a .gguf file; found a classifier in {}; name a folder, which does not end "
               "in .gguf.",
               words.model);
-  const ModelFolder model = load_model(*stored, torch::kFloat);
+  const ModelFolder model = load_model(*stored, read_as(words));
   const auto copy = grafted(model.decoder, words);
   const GgufOptions options{.type = kDtypes.at(words.dtype).gguf, .name = path.stem().string()};
   const MadeFolder parent(fs::absolute(path).parent_path());
@@ -138,8 +146,10 @@ int64_t convert_to_gguf(const ConvertWords& words) {
 }  // namespace
 
 int run_convert(const Arguments& arguments) {
-  CLI::App app("Copy a model: in another dtype, as a GGUF file for llama.cpp, or with gates in its gates (G2LU).",
-               "prism convert");
+  CLI::App app(
+      "Copy a model: in another dtype, as a GGUF file for llama.cpp, with a longer context, or with gates in its gates "
+      "(G2LU).",
+      "prism convert");
   app.footer(kConvertHelp);
   ConvertWords words;
   app.add_option("MODEL", words.model, kModelHelp)->required();
@@ -149,6 +159,7 @@ int run_convert(const Arguments& arguments) {
       ->capture_default_str();
   app.add_option("--graft", words.graft, "g2lu: give the gates of feed-forward parts a gate of their own")
       ->check(CLI::IsMember({"g2lu"}));
+  add_context_options(app, words.context);
   if (!parse(app, arguments)) return 0;
   const bool is_file = std::filesystem::path(words.out).extension() == ".gguf";
   const int64_t parameters = is_file ? convert_to_gguf(words) : convert_to_folder(words);

@@ -152,6 +152,7 @@ int run_info(const Arguments& arguments) {
   int64_t vocab_size = 0;
   int threads = 0;
   bool json = false, machine = false;
+  ContextOptions context;
   CLI::App app(
       "List heads, widths, parameters, FLOPs and cache size of a model layer by layer, or the limits of this machine.",
       "prism info");
@@ -165,6 +166,7 @@ int run_info(const Arguments& arguments) {
   app.add_option("--vocab-size", vocab_size,
                  "vocabulary size, for recipes that take it from data that are missing here")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
+  add_context_options(app, context);
   app.add_flag("--json", json, "print one JSON object: parameters, flops_per_token, layers, ...");
   if (!parse(app, arguments)) return 0;
   PRISM_CHECK(machine != !path.empty(), "info", "expected a MODEL or --machine; found {}; see prism info --help.",
@@ -173,7 +175,8 @@ int run_info(const Arguments& arguments) {
     print_machine(threads, json);
     return 0;
   }
-  const auto config = config_of(path, vocab_size);
+  auto config = config_of(path, vocab_size);
+  set_context(config, context);
   const auto cost = model_cost(config);
   if (json) {
     fmt::print("{}\n", to_text(to_json(config, cost)));

@@ -51,6 +51,33 @@ TEST(Convert, WritesACopyInAnotherDtype) {
   }
 }
 
+TEST(Convert, LengthensTheContext) {
+  const auto context = [](const std::string& model, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words = {"info", model, "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return parse_json(run(words).out, "info").at("context").get<int64_t>();
+  };
+  const int64_t longer = 2 * context(trained());
+  const std::vector<std::string> yarn = {"--context", std::to_string(longer), "--rope-scaling", "yarn"};
+  std::vector<std::string> words = {"convert", trained(), "longer"};
+  words.insert(words.end(), yarn.begin(), yarn.end());
+  const auto outcome = run(words);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(context("longer"), longer);
+  EXPECT_EQ(context(trained(), yarn), longer);
+  const auto read = [](const std::string& model, const std::vector<std::string>& more) {
+    std::vector<std::string> asked = {"generate",         model, "the",    "--temperature", "0",
+                                      "--max-new-tokens", "8",   "--json", "--dtype",       "float32"};
+    asked.insert(asked.end(), more.begin(), more.end());
+    return parse_json(run(asked).out, "generate").at("ids");
+  };
+  EXPECT_EQ(read("longer", {}), read(trained(), yarn));
+  expect_sentence(run({"convert", trained(), "never", "--context", std::to_string(longer)}), 2, {"--context"});
+  expect_sentence(run({"info", trained(), "--context", std::to_string(longer)}), 2, {"--context", "--rope-scaling"});
+  EXPECT_FALSE(fs::exists(Workshop::folder() / "never"));
+  fs::remove_all(Workshop::folder() / "longer");
+}
+
 TEST(Convert, WritesAGgufFile) {
   const auto folder = Workshop::folder();
   // GGUF has no head schedules.

@@ -69,16 +69,20 @@ std::optional<torch::ScalarType> find_cache_type(const std::string& type) {
   return type == "int8" ? std::optional(torch::kChar) : std::nullopt;
 }
 
-void add_compute_options(CLI::App& app, ComputeOptions& options) {
-  auto* context = app.add_option("--context", options.context.context,
+void add_context_options(CLI::App& app, ContextOptions& options) {
+  auto* context = app.add_option("--context", options.context,
                                  "tokens of the model's context, instead of those that it was made for");
   context->check(CLI::Range(int64_t{1}, int64_t{1} << 24))->type_name("N");
   app.add_option(
-         "--rope-scaling", options.context.rope_scaling,
+         "--rope-scaling", options.rope_scaling,
          "scales rotary positions to a longer --context: yarn (to 32 times the model's) or linear (to 16 times)")
       ->check(CLI::IsMember({"yarn", "linear"}))
       ->needs(context)
       ->type_name("KIND");
+}
+
+void add_compute_options(CLI::App& app, ComputeOptions& options) {
+  add_context_options(app, options.context);
   app.add_option("--dtype", options.dtype,
                  "dtype of matrix products: bfloat16, float32 or auto (bfloat16 where it is fast)")
       ->type_name("TYPE")

@@ -26,6 +26,8 @@ void add_weights_option(CLI::App& app, ComputeOptions& options);
 void add_cache_type_option(CLI::App& app, std::string& type);
 /// The dtype that --cache-type stands for; std::nullopt: that of products.
 std::optional<torch::ScalarType> find_cache_type(const std::string& type);
+/// Adds --context and --rope-scaling.
+void add_context_options(CLI::App& app, ContextOptions& options);
 /// Adds --context, --rope-scaling, --dtype, --device and --threads.
 void add_compute_options(CLI::App& app, ComputeOptions& options);
 
