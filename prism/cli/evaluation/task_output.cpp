@@ -90,17 +90,20 @@ Json paired_to_json(const PairedScore& paired) {
 }  // namespace
 
 void print_figures(const std::vector<TaskFigures>& all, bool shows_kept) {
+  const auto groups = groups_of(all);
+  const auto is_part = [&](const TaskFigures& each) {
+    return std::ranges::any_of(groups, [&](const auto& group) { return group.first == each.task.group; });
+  };
   NameWidths widths;
   bool has_recall = false;
   for (const auto& each : all) {
-    for (const auto& figure : each.figures) widths.hold(each.task.name, figure.name);
+    for (const auto& figure : each.figures) widths.hold(is_part(each) ? each.task.group : each.task.name, figure.name);
     has_recall = has_recall || each.kept.recall_queries > 0;
   }
   fmt::print("{:<{}}  {:>6}  {:<{}}{:>10}{:>10}{:>8}{}{}\n", "task", widths.task, "items", "figure", widths.figure,
              "value", "+- error", "chance", shows_kept ? "  density" : "", shows_kept && has_recall ? "   recall" : "");
-  const auto groups = groups_of(all);
   for (const auto& each : all) {
-    if (std::ranges::any_of(groups, [&](const auto& group) { return group.first == each.task.group; })) continue;
+    if (is_part(each)) continue;
     for (const auto& figure : each.figures)
       print_figure_row(figure.name == each.figures.front().name ? each.task.name : "", figure, each, widths,
                        shows_kept);
@@ -118,13 +121,13 @@ void print_figures(const std::vector<TaskFigures>& all, bool shows_kept) {
 }
 
 void print_differences(const std::vector<TaskDifference>& all) {
-  NameWidths widths;
-  for (const auto& each : all)
-    for (const auto& [name, paired] : each.figures) widths.hold(each.task.name, name);
   const auto groups = difference_groups(all);
   const auto is_part = [&](const TaskDifference& each) {
     return std::ranges::any_of(groups, [&](const TaskDifference& group) { return group.task.name == each.task.group; });
   };
+  NameWidths widths;
+  for (const auto& each : all)
+    for (const auto& [name, paired] : each.figures) widths.hold(is_part(each) ? each.task.group : each.task.name, name);
   for (const auto& each : all)
     if (!is_part(each)) print_difference(each, widths);
   for (const auto& each : groups) print_difference(each, widths);
