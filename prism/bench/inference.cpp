@@ -186,6 +186,8 @@ std::vector<InferenceTiming> bench_inference(Decoder decoder, const InferenceBen
   if (bench.new_tokens > 0)
     for (const int64_t depth : bench.depths)
       for (const int64_t sequences : bench.sequences) add(decoding_row(bench.new_tokens, depth, sequences), true);
+  PRISM_CHECK(!rows.empty(), "bench",
+              "expected prompts to read or tokens to decode; found neither; raise --prompt-tokens or --new-tokens.");
   const auto medians = medians_in_turn(calls, bench.rounds);
   const double bandwidth = bench.new_tokens > 0 ? read_bandwidth(bench.threads) : 0;
   for (size_t i = 0; i < rows.size(); ++i) {

@@ -74,7 +74,10 @@ struct Generation {
 
   /// Tokens of the prompt that were computed.
   int64_t prompt_tokens_read() const { return static_cast<int64_t>(prompt_ids.size()) - unread - reused; }
-  double prompt_tokens_per_second() const { return static_cast<double>(prompt_tokens_read()) / prompt_seconds; }
+  /// 0 if a signal ended it before the first new token.
+  double prompt_tokens_per_second() const {
+    return prompt_seconds == 0 ? 0.0 : static_cast<double>(prompt_tokens_read()) / prompt_seconds;
+  }
   /// 0 if there was no step.
   double decode_tokens_per_second() const {
     return decode_steps == 0 ? 0.0 : static_cast<double>(decode_steps) / decode_seconds;

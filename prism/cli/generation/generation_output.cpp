@@ -55,9 +55,10 @@ void print_speeds(const PrefillFlags& prefill, const Generation& result, const P
   const auto cached = result.reused > 0 ? fmt::format(" and {} cached before", result.reused) : "";
   const auto decoding =
       result.decode_steps > 0 ? fmt::format(", {:.1f} tokens/s", result.decode_tokens_per_second()) : "";
-  tell("prompt: {}{}, {:.0f} tokens/s; new: {}{}; {}.\n", counted(result.prompt_tokens_read(), "token"), cached,
-       result.prompt_tokens_per_second(), counted(std::ssize(result.ids), "token"), decoding,
-       finish_words(result.finish));
+  const auto reading =
+      result.prompt_seconds > 0 ? fmt::format(", {:.0f} tokens/s", result.prompt_tokens_per_second()) : "";
+  tell("prompt: {}{}{}; new: {}{}; {}.\n", counted(result.prompt_tokens_read(), "token"), cached, reading,
+       counted(std::ssize(result.ids), "token"), decoding, finish_words(result.finish));
   print_notes(result);
   if (prefill.options.selector != "dense") tell("prefill: {}.\n", prefill_text(prefill.options, meter.layers()));
 }

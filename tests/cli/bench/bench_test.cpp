@@ -66,6 +66,8 @@ TEST(Bench, RefusesLengthsThatAModelDoesNotRead) {
                   {"the model's context", "100000"});
   expect_sentence(run({"bench", "model", trained(), "--prompt-tokens", "4", "--new-tokens", "4", "--depth", "-3"}), 2,
                   {"found 4 after -3"});
+  expect_sentence(run({"bench", "model", trained(), "--prompt-tokens", "0", "--new-tokens", "0"}), 2,
+                  {"expected prompts to read or tokens to decode"});
   expect_sentence(run({"bench", "model", trained(), "--weights", "q4"}), 2, {"--weights", "q4", "file"});
   expect_sentence(
       run({"bench", "model", trained(), "--prompt-tokens", "4", "--new-tokens", "4", "--sequences", "1000000000"}), 2,
