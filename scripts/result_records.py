@@ -162,7 +162,7 @@ class Records:
         """Validation loss at the end, or after this number of tokens, or per token of a whole text (its name may be cut short)."""
         if text is not None:
             return self._of_kind(arm, "text_loss", lambda record: record["nats"] / record["tokens"]
-                                if record["text"].startswith(text) else None)
+                                 if record["text"].startswith(text) else None)
         if tokens is not None:
             return self._of_kind(arm, "eval", lambda record: record["val_loss"] if record["tokens"] == tokens else None)
         ends = [[(record["kind"], record["step"]) for record in self._lines(os.path.join(run, "records.jsonl"))][-1]
@@ -200,7 +200,7 @@ class Records:
     def word_perplexity(self, arm, text, words):
         """Of a text that has this number of words: the perplexity of the mean loss over seeds."""
         return math.exp(mean(self._of_kind(arm, "text_loss", lambda record: record["nats"] / words
-                                          if record["text"].startswith(text) else None)))
+                                           if record["text"].startswith(text) else None)))
 
     def layers(self, arm, analysis, figure, first, last, part=None):
         """Mean of a figure of `prism analyse` over the layers from first to last, of each seed."""
@@ -219,7 +219,7 @@ class Records:
     def kept(self, arm):
         """Share of heads that the layers compute for the test texts, their mean in percent."""
         return self._of_kind(arm, "classification",
-                            lambda record: percent(sum(record["kept_share"]) / len(record["kept_share"])))
+                             lambda record: percent(sum(record["kept_share"]) / len(record["kept_share"])))
 
     def budgets(self, arm, figure, by="all", group="all", layer=None):
         """A figure of `prism analyse budgets`, such as share, over a group of texts: of a layer, or its mean over all."""
@@ -279,7 +279,7 @@ class Records:
 
     def bytes_per_token(self, arm, text):
         return mean(self._of_kind(arm, "text_loss", lambda record: record["bytes"] / record["tokens"]
-                                 if record["text"].startswith(text) else None))
+                                  if record["text"].startswith(text) else None))
 
     def recipe(self, arm, field):
         """A number of the recipe, such as train.learning_rate, which all seeds of the arm share."""
@@ -342,7 +342,7 @@ class Records:
     def each(self, start, column=None, file=None):
         """A number of each line of a text that starts with these words, blanks aside: the one after or before the word
         `column` in the line, else the one below `column` in the names above it, two blanks apart. Without a column, all
-        numbers behind the words."""
+        numbers after the words."""
         found = []
         for path in self.paths:
             if not path.endswith(".txt") or file not in (None, os.path.basename(path).removesuffix(".txt")):

@@ -45,8 +45,7 @@ constexpr std::array kCommands = {
     Command{"info", "list the parameters, FLOPs and cache size of a model, layer by layer", run_info},
     Command{"bench",
             "compare prism's speed with LibTorch's: attention, decoding, prefill, training; measure the inference of a "
-            "model, "
-            "the savings of head budgets and the cost of each kind of feed-forward part",
+            "model, the savings of head budgets and the cost of each kind of feed-forward part",
             run_bench},
     Command{"report", "write a page that compares runs, or serve it while they train", run_report},
     Command{"convert",

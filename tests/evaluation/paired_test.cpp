@@ -41,24 +41,5 @@ TEST(PairedLoss, OfOtherDocumentsIsABug) {
   EXPECT_THROW(paired_loss({{0, 0}}, {{0, 0}}), InternalError);
 }
 
-TEST(PairedScore, HasMcNemarsExactProbability) {
-  std::vector<double> a(20, 1), b(20, 1);
-  for (size_t i = 0; i < 10; ++i) b[i] = 0;   // a alone is right on 10
-  for (size_t i = 10; i < 12; ++i) a[i] = 0;  // b alone on 2
-  const auto paired = paired_score(a, b);
-  EXPECT_EQ(paired.items, 20);
-  EXPECT_EQ(paired.more_a, 10);
-  EXPECT_EQ(paired.more_b, 2);
-  EXPECT_DOUBLE_EQ(paired.difference, 8.0 / 20);
-  EXPECT_NEAR(paired.p, 2.0 * (1 + 12 + 66) / 4096, 1e-12);
-  // 10 differences of 1, 2 of -1 and 8 of 0, whose mean is 0.4.
-  EXPECT_NEAR(paired.standard_error, std::sqrt((10 * 0.36 + 2 * 1.96 + 8 * 0.16) / 19 / 20), 1e-12);
-  EXPECT_TRUE(paired.interval.excludes(0));
-  const auto same = paired_score(a, a);
-  EXPECT_EQ(same.p, 1);
-  EXPECT_EQ(same.difference, 0);
-  EXPECT_THROW(paired_score(a, {1}), InternalError);
-}
-
 }  // namespace
 }  // namespace prism

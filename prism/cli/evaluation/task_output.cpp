@@ -61,6 +61,12 @@ std::vector<TaskDifference> difference_groups(const std::vector<TaskDifference>&
   return groups;
 }
 
+/// How far one model's distributions are from another's, over tokens.
+Json divergence_to_json(const std::vector<double>& nats) {
+  const auto high = quantiles(nats, {0.95, 0.99});
+  return {{"tokens", nats.size()}, {"mean", mean_of(nats)}, {"p95", high[0]}, {"p99", high[1]}};
+}
+
 void print_difference(const TaskDifference& difference, const NameWidths& widths) {
   for (const auto& [name, paired] : difference.figures) {
     fmt::print("{:<{}}  {:<{}}{:+.4f}", name == difference.figures.front().name ? difference.task.name : "",
@@ -71,9 +77,9 @@ void print_difference(const TaskDifference& difference, const NameWidths& widths
     fmt::print("\n");
   }
   if (difference.nats.empty()) return;
-  const auto high = quantiles(difference.nats, {0.95, 0.99});
+  const auto json = divergence_to_json(difference.nats);
   fmt::print("{:<{}}  KL of {} scored tokens: mean {:.3g} nats, 95th percentile {:.3g}, 99th {:.3g}\n", "", widths.task,
-             difference.nats.size(), mean_of(difference.nats), high[0], high[1]);
+             difference.nats.size(), json["mean"].get<double>(), json["p95"].get<double>(), json["p99"].get<double>());
 }
 
 Json paired_to_json(const PairedScore& paired) {
@@ -140,10 +146,7 @@ Json differences_to_json(const std::vector<TaskDifference>& all) {
   for (const auto& each : both) {
     auto& of_task = json[each.task.name];
     for (const auto& [name, paired] : each.figures) of_task[name] = paired_to_json(paired);
-    if (each.nats.empty()) continue;
-    const auto high = quantiles(each.nats, {0.95, 0.99});
-    of_task["divergence"] = {
-        {"tokens", each.nats.size()}, {"mean", mean_of(each.nats)}, {"p95", high[0]}, {"p99", high[1]}};
+    if (!each.nats.empty()) of_task["divergence"] = divergence_to_json(each.nats);
   }
   return json;
 }

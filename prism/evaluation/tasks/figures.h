@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "prism/evaluation/paired.h"
+#include "prism/core/statistics.h"
 #include "prism/evaluation/tasks/answers.h"
 #include "prism/evaluation/tasks/task.h"
 
