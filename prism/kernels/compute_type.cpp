@@ -10,7 +10,7 @@ torch::ScalarType find_compute_type(const std::string& given, const torch::Devic
   static const std::map<std::string, std::string> short_names = {{"bf16", "bfloat16"}, {"f32", "float32"}};
   const auto short_name = short_names.find(given);
   const std::string& name = short_name == short_names.end() ? given : short_name->second;
-  const bool is_fast = !device.is_cpu() || current_isa() >= Isa::avx512_bf16;
+  const bool is_fast = !device.is_cpu() || current_isa() >= Isa::avx512_vnni;
   const std::map<std::string, torch::ScalarType> table = {
       {"auto", is_fast ? torch::kBFloat16 : torch::kFloat}, {"bfloat16", torch::kBFloat16}, {"float32", torch::kFloat}};
   return find_by_name(table, name, "dtype", "dtype of matrix products");

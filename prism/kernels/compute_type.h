@@ -10,8 +10,8 @@
 namespace prism {
 
 /// @param name  "bfloat16", "float32" or "auto"; "bf16" and "f32" are accepted. auto: bfloat16 on a GPU or a CPU with
-///              AVX512-BF16 (which every CPU with AMX has), else float32. On other CPUs a bfloat16 product takes tens
-///              to hundreds of times longer than a float32 product.
+///              AVX512-VNNI, else float32: products of fewer than 64 rows are LibTorch's, and take tens to hundreds
+///              of times longer in bfloat16 on other CPUs.
 /// @throws InputError for an unknown name; the message lists the known ones.
 torch::ScalarType find_compute_type(const std::string& name, const torch::Device& device = torch::kCPU);
 

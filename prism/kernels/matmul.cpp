@@ -19,9 +19,17 @@ gemm::Matrix matrix_of(const Tensor& t) {
   return {t.const_data_ptr(), t.stride(1), true};
 }
 
+bool has_single_or_half(const Tensor& t) {
+  return t.scalar_type() == torch::kBFloat16 || t.scalar_type() == torch::kFloat;
+}
+gemm::Type type_of(const Tensor& t) {
+  return t.scalar_type() == torch::kBFloat16 ? gemm::Type::bfloat16 : gemm::Type::float32;
+}
+
 gemm::Problem problem_of(const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate) {
   gemm::Problem p;
-  p.out_type = out.scalar_type() == torch::kBFloat16 ? gemm::Type::bfloat16 : gemm::Type::float32;
+  p.type = type_of(a);
+  p.out_type = type_of(out);
   p.rows = a.size(0);
   p.columns = b.size(1);
   p.inner = a.size(1);
@@ -40,9 +48,9 @@ bool has_dense_axis(const Tensor& t) {
 
 /// prism's kernels for a product, or null if LibTorch's must be used.
 const gemm::Kernels* kernels_for(const Tensor& out, const Tensor& a, const Tensor& b) {
-  const bool served = a.device().is_cpu() && a.scalar_type() == torch::kBFloat16 && out.numel() > 0 && a.size(1) > 0 &&
-                      a.size(0) >= kFewestRows && out.stride(1) == 1 && has_dense_axis(a) && has_dense_axis(b) &&
-                      (out.scalar_type() == torch::kBFloat16 || out.scalar_type() == torch::kFloat);
+  const bool served = a.device().is_cpu() && has_single_or_half(a) && has_single_or_half(out) && out.numel() > 0 &&
+                      a.size(1) > 0 && a.size(0) >= kFewestRows && out.stride(1) == 1 && has_dense_axis(a) &&
+                      has_dense_axis(b);
   return served ? gemm::kernels_of(current_isa()) : nullptr;
 }
 

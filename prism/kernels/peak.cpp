@@ -77,7 +77,7 @@ struct Loop {
 };
 
 Loop choose_loop(bool bfloat16) {
-  const Isa best = best_isa();
+  const Isa best = fastest_isa();
   if (bfloat16 && best == Isa::amx_bf16) return {run_amx, "tdpbf16ps"};
   if (bfloat16 && best == Isa::avx512_bf16) return {run_bf16, "vdpbf16ps 512"};
   if (best >= Isa::avx512) return {run_avx512, "vfmadd 512"};

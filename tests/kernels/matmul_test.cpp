@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "prism/kernels/simd/isa.h"
+#include "tests/kernels/isas.h"
 
 namespace prism {
 namespace {
@@ -29,16 +30,16 @@ void expect_close(const Tensor& found, const Tensor& a, const Tensor& b, const T
 
 TEST(Matmul, EqualsTheDefinitionOnEveryWay) {
   torch::manual_seed(1);
-  for (const Isa isa : {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16}) {
-    if (isa > current_isa()) break;
+  for (const Isa isa : usable_isas_from(Isa::portable)) {
     const IsaScope scope(isa);
     for (const auto& [rows, inner] : {std::pair{3, 75}, {64, 75}, {130, 75}, {64, 64}, {144, 1056}})
       for (const bool a_transposed : {false, true})
         for (const bool b_transposed : {false, true}) {
           SCOPED_TRACE(isa_name(isa));
-          const auto a = random(rows, inner, torch::kBFloat16, a_transposed);
-          const auto b = random(inner, 50, torch::kBFloat16, b_transposed);
-          expect_close(matmul(a, b, torch::kBFloat16), a, b, torch::zeros({1}));
+          for (const auto type : {torch::kBFloat16, torch::kFloat}) {
+            const auto a = random(rows, inner, type, a_transposed), b = random(inner, 50, type, b_transposed);
+            expect_close(matmul(a, b, type), a, b, torch::zeros({1}));
+          }
         }
   }
 }
@@ -47,17 +48,16 @@ TEST(Matmul, KeepsFloat32SumsWhereTheyAreWanted) {
   torch::manual_seed(2);
   const auto a = random(100, 64, torch::kBFloat16, true), b = random(64, 40, torch::kBFloat16, false);
   const auto out = matmul(a, b, torch::kFloat);
-  if (current_isa() >= Isa::avx512_bf16) expect_close(out, a, b, torch::zeros({1}));
+  if (current_isa() > Isa::portable) expect_close(out, a, b, torch::zeros({1}));
   const auto before = out.clone();
   matmul_into(out, a, b, /*accumulate=*/true);
   EXPECT_TRUE(at::allclose(out, 2 * before, 1e-2, 1e-2));
-  if (current_isa() >= Isa::avx512_bf16) expect_close(out, a, b, before.to(torch::kDouble));
+  if (current_isa() > Isa::portable) expect_close(out, a, b, before.to(torch::kDouble));
 }
 
 TEST(Matmul, AddsABiasAndDropsWhatIsNegative) {
   torch::manual_seed(4);
-  for (const Isa isa : {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16}) {
-    if (isa > current_isa()) break;
+  for (const Isa isa : usable_isas_from(Isa::portable)) {
     const IsaScope scope(isa);
     // The last shape has several blocks of the inner axis.
     for (const auto& [rows, inner] : {std::pair{3, 75}, {130, 75}, {64, 64}, {70, 4200}}) {

@@ -9,6 +9,7 @@
 #include "prism/layers/embedding.h"
 #include "prism/layers/linear.h"
 #include "tests/core/message_of.h"
+#include "tests/kernels/isas.h"
 
 namespace prism {
 namespace {
@@ -58,8 +59,7 @@ TEST(PackedWeight, MultipliesRowsOfPromptsAndOfDecoding) {
   const Mixed mixed;
   const auto x = torch::randn({2, 5, 64}).to(torch::kBFloat16), bias = torch::randn({64});
   const auto truth = at::linear(x.to(torch::kDouble), mixed.values.to(torch::kDouble), bias.to(torch::kDouble));
-  for (const Isa isa : {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16}) {
-    if (best_isa() < isa) continue;
+  for (const Isa isa : usable_isas_from(Isa::portable)) {
     const IsaScope scope(isa);
     for (const int64_t decoding : {0, 3, 10, 99}) {
       const auto y = mixed.packed.product(x, {.bias = bias, .decoding = decoding, .single = true});

@@ -35,7 +35,7 @@ or, for training, the same model on LibTorch's operations. A ratio above 1 says 
 is prism's speed as a share of this CPU's limit: its arithmetic peak, measured by a loop in registers, or, for decoding,
 its memory bandwidth, measured by a plain loop over the same memory.
 Shapes that prism's own kernels do not support are marked with the backend that computes them.
-PRISM_ISA=portable, avx2, avx512, avx512-bf16 or amx-bf16 in the environment selects the kernels of a lesser
+PRISM_ISA=portable, avx2, avx512, avx512-vnni, avx512-bf16 or amx-bf16 in the environment selects the kernels of another
 instruction set.
 )";
 

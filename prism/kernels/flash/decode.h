@@ -39,7 +39,36 @@ struct DecodeLayout {
   int64_t floats(const Problem& p) const { return p.batch * p.kv_heads * chunks * rows * row_floats; }
 };
 
+/// True if bfloat16 is widened pair by pair: a vector of first values, then one of second values. This takes half the
+/// instructions of widening them in order.
+template <class Op, class Storage>
+constexpr bool kSplitsPairs = Op::kPair == 1 && std::is_same_v<Storage, uint16_t>;
+
+/// Turns whole pairs of vectors of a row into vectors of first and of second values.
+template <class Op>
+PRISM_FORCE_INLINE void split_pairs(const uint16_t* row, int64_t dim, float* to) {
+  for (int64_t i = 0; i + 2 * Op::kLanes <= dim; i += 2 * Op::kLanes) {
+    typename Op::Vector pair[2];
+    Op::load_pair(row + i, pair);
+    Op::store(to + i, pair[0]);
+    Op::store(to + i + Op::kLanes, pair[1]);
+  }
+}
+
+/// The reverse, in place.
+template <class Op>
+PRISM_FORCE_INLINE void join_pairs(float* row, int64_t dim) {
+  for (int64_t i = 0; i + 2 * Op::kLanes <= dim; i += 2 * Op::kLanes) {
+    const typename Op::Vector split[2] = {Op::load(row + i), Op::load(row + i + Op::kLanes)};
+    typename Op::Vector joined[2];
+    Op::join_pair(split, joined);
+    Op::store(row + i, joined[0]);
+    Op::store(row + i + Op::kLanes, joined[1]);
+  }
+}
+
 /// Scores of kLanes keys for one query: dot products along the rows, then sums across lanes.
+/// @param query  split as split_pairs() does if the keys are.
 template <class Op, class Storage>
 PRISM_FORCE_INLINE typename Op::Vector score_keys(const typename Op::Element* query, const Storage* keys,
                                                   int64_t stride, int64_t count, int64_t dim) {
@@ -50,6 +79,14 @@ PRISM_FORCE_INLINE typename Op::Vector score_keys(const typename Op::Element* qu
     sums[j] = Op::zero();
     if (j >= count) continue;
     int64_t i = 0;
+    if constexpr (kSplitsPairs<Op, Storage>) {
+      for (; i + 2 * kStep <= dim; i += 2 * kStep) {
+        typename Op::Vector key[2];
+        Op::load_pair(keys + j * stride + i, key);
+        sums[j] = Op::step(sums[j], Op::load_step(query + i), key[0]);
+        sums[j] = Op::step(sums[j], Op::load_step(query + i + kStep), key[1]);
+      }
+    }
     for (; i + kStep <= dim; i += kStep)
       sums[j] = Op::step(sums[j], Op::load_step(query + i), Op::load_inner(keys + j * stride + i, kStep));
     if (i < dim)
@@ -58,7 +95,8 @@ PRISM_FORCE_INLINE typename Op::Vector score_keys(const typename Op::Element* qu
   return Op::sum_rows(sums);
 }
 
-/// Adds to `out` weighted sums of 2 Columns vectors of columns, starting at `values`.
+/// Adds to `out` weighted sums of 2 Columns vectors of columns, starting at `values`. The sums of values that are read
+/// in pairs stay split.
 template <class Op, int Rows, int Columns, class Storage>
 PRISM_FORCE_INLINE void add_columns(const typename Op::Element* weights, const Storage* values, int64_t stride,
                                     int64_t count, float* out, int64_t out_stride) {
@@ -81,7 +119,11 @@ PRISM_FORCE_INLINE void add_columns(const typename Op::Element* weights, const S
     for (int c = 0; c < Columns; ++c) {
       typename Op::Vector units[2];
       const Storage* even = values + j * stride + c * 2 * Op::kLanes;
-      Op::interleave(even, even + stride, units);
+      if constexpr (kSplitsPairs<Op, Storage>) {
+        Op::load_pair(even, units);
+      } else {
+        Op::interleave(even, even + stride, units);
+      }
 #pragma GCC unroll 8
       for (int row = 0; row < Rows; ++row)
 #pragma GCC unroll 2
@@ -187,7 +229,9 @@ class DecodeTask {
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t row = first_row + r;
       if (!seen_by(row).empty()) {
-        copy_rows<Op>(row_of<Storage>(f_.q, batch_, head(row), row % f_.queries), 0, 1, f_.key_dim, query);
+        const auto* q = row_of<Storage>(f_.q, batch_, head(row), row % f_.queries);
+        copy_rows<Op>(q, 0, 1, f_.key_dim, query);
+        if constexpr (kSplitsPairs<Op, Stored>) split_pairs<Op>(q, f_.key_dim, query);
         for_each_piece(f_, keys, [&](const Range& piece) PRISM_INLINE_LAMBDA {
           score_piece<Stored>(query, piece, scores + piece.first - keys.first);
         });
@@ -309,6 +353,9 @@ void merge_chunks(const Forward& f, const DecodeLayout<Op>& layout, int64_t batc
       Op::store(merged + i, Op::fma(Op::set(b), Op::load(more + i), Op::mul(Op::set(a), Op::load(merged + i))));
     merged[padded] = largest;
     merged[padded + 1] = a * merged[padded + 1] + b * more[padded + 1];
+  }
+  if constexpr (kSplitsPairs<Op, Storage>) {
+    if (!f.is_int8()) join_pairs<Op>(merged, f.value_dim);
   }
   write_row<Op>(row_of<Storage>(f.out, batch, head, t), f.lse_BHT + (batch * f.heads + head) * f.queries + t,
                 f.value_dim, merged, merged[padded], merged[padded + 1], c);

@@ -120,11 +120,11 @@ bool decodes(const Problem& problem);
 /// forward pass streams the keys.
 std::vector<Task> plan(const Problem& problem);
 
-extern const Kernels kAmxBf16, kAvx512Bf16, kAvx512, kAvx2;
+extern const Kernels kAmxBf16, kAvx512Bf16, kAvx512Vnni, kAvx512, kAvx2;
 
 /// The kernels of an instruction set; null for portable, which uses LibTorch.
 inline const Kernels* kernels_of(Isa isa) {
-  return choose_kernels(isa, kAmxBf16, kAvx512Bf16, kAvx512, kAvx2);
+  return choose_kernels(isa, kAmxBf16, kAvx512Bf16, kAvx512Vnni, kAvx512, kAvx2);
 }
 
 }  // namespace prism::flash

@@ -32,13 +32,14 @@ struct Cut {
   static constexpr int64_t kPackedRows = 96;  ///< rows of a block that packs A: a multiple of kTileRows and kLanes
   static_assert(kRows % Op::kTileRows == 0 && kPackedRows % Op::kTileRows == 0 && kPackedRows % Op::kLanes == 0);
 
-  bool packs_a;                          ///< true if A is transposed or its rows do not satisfy LeftRows
+  bool packs_a;                          ///< true if A is transposed, widened, or its rows do not satisfy LeftRows
   int64_t inner_block;                   ///< inner indices of one pass over C
   int64_t inner_packed, columns_packed;  ///< part of B packed at a time; whole blocks of the inner axis
 
-  /// @param unit  inner blocks are multiples of this; a multiple of 2 kPair.
-  explicit Cut(const Problem& p, int64_t unit = 2 * Op::kPair)
-      : packs_a(p.a.transposed || p.rows % Op::kLeftRows != 0 || p.inner != P::padded_inner(p.inner)) {
+  /// @param widens  true if A's values are stored in another type than Element.
+  /// @param unit    inner blocks are multiples of this; a multiple of 2 kPair.
+  Cut(const Problem& p, bool widens, int64_t unit = 2 * Op::kPair)
+      : packs_a(widens || p.a.transposed || p.rows % Op::kLeftRows != 0 || p.inner != P::padded_inner(p.inner)) {
     const int64_t longest = Op::kPanelBytes / (P::kWidth * static_cast<int64_t>(sizeof(Element)));
     const int64_t most = kPackedBytes / static_cast<int64_t>(sizeof(Element));
     inner_block = P::padded_inner(round_up(divide_up(p.inner, divide_up(p.inner, longest)), unit));
@@ -210,7 +211,9 @@ class Multiplication {
   using Block = gemm::Block<Op>;
 
  public:
-  explicit Multiplication(const Problem& p) : Multiplication(p, C(p), GivenB<Op, Storage>{p.b}) {}
+  static constexpr bool kWidens = !std::is_same_v<Storage, Element>;
+
+  explicit Multiplication(const Problem& p) : Multiplication(p, C(p, kWidens), GivenB<Op, Storage>{p.b}) {}
   /// @param b  what Right is made from.
   template <class Source>
   Multiplication(const Problem& p, const C& cut, const Source& b)
@@ -221,7 +224,7 @@ class Multiplication {
         a_(p.scratch + Right::bytes(b, cut) + cut.sums_bytes(p)) {}
 
   /// Bytes of scratch memory.
-  static size_t bytes(const Problem& p) { return bytes(p, C(p), GivenB<Op, Storage>{p.b}); }
+  static size_t bytes(const Problem& p) { return bytes(p, C(p, kWidens), GivenB<Op, Storage>{p.b}); }
   template <class Source>
   static size_t bytes(const Problem& p, const C& cut, const Source& b) {
     return Right::bytes(b, cut) + cut.sums_bytes(p) + static_cast<size_t>(p.threads) * cut.a_bytes();
@@ -295,7 +298,9 @@ class Multiplication {
   }
 
   simd::LeftRows<Op> left_rows(const Block& block, int64_t row) const {
-    if (block.packed_rows == nullptr) return {element<Storage>(p_.a, row, block.k), p_.a.stride};
+    if constexpr (!kWidens) {
+      if (block.packed_rows == nullptr) return {element<Storage>(p_.a, row, block.k), p_.a.stride};
+    }
     return PackedRows<Op>::rows(block.packed_rows, block.length, row - block.rows.first);
   }
 

@@ -20,11 +20,12 @@ struct Matrix {
 
 // M rows, N columns, K the inner axis
 
-/// C = A B, or C += A B, of bfloat16 matrices: A is [M, K], B is [K, N]. Sums are float32 and rounded once; they are
-/// split into blocks of the inner axis that depend only on the shape. Values, products and sums below the smallest
+/// C = A B, or C += A B: A is [M, K], B is [K, N]. Sums are float32 and rounded once; they are split into blocks of the
+/// inner axis that depend only on the shape. Values of bfloat16 matrices, their products and sums below the smallest
 /// normal float32, 2^-126, may count as 0, and with AMX so may values of the C that is added to. The error of a sum is
 /// then up to (K + 1) 2^-126 max(1, |a|, |b|).
 struct Problem {
+  Type type = Type::bfloat16;     ///< of A and B
   Type out_type = Type::float32;  ///< of C
   int64_t rows = 0, columns = 0, inner = 0;
   Matrix a, b;
@@ -43,12 +44,11 @@ struct Kernels {
   void (*multiply)(const Problem&);
 };
 
-extern const Kernels kAmxBf16, kAvx512Bf16;
+extern const Kernels kAmxBf16, kAvx512Bf16, kAvx512, kAvx2;
 
-/// The kernels of an instruction set; null if it uses LibTorch's products.
+/// The kernels of an instruction set; null for portable.
 inline const Kernels* kernels_of(Isa isa) {
-  if (isa == Isa::amx_bf16) return &kAmxBf16;
-  return isa == Isa::avx512_bf16 ? &kAvx512Bf16 : nullptr;
+  return choose_kernels(isa, kAmxBf16, kAvx512Bf16, kAvx512, kAvx512, kAvx2);
 }
 
 }  // namespace prism::gemm

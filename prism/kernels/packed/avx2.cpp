@@ -1,5 +1,6 @@
 // Compiled for AVX2 with FMA and F16C.
 #include "prism/kernels/packed/ints_avx2.h"
+#include "prism/kernels/packed/pairs_float32.h"
 #include "prism/kernels/packed/table.h"
 #include "prism/kernels/packed/unpack_avx2.h"
 #include "prism/kernels/simd/operand.h"
@@ -9,7 +10,7 @@ namespace {
 
 // Types local to this file, so that no function compiled for this instruction set is linked into another file.
 struct Op : UnpacksAvx2<simd::SingleFloat32<simd::Avx2>> {};
-struct Ints : IntsAvx2 {};
+struct Ints : IntsAvx2, PairsInFloat32<simd::Avx2> {};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 // Compiled for AVX-512 without bfloat16 and VNNI.
 #include "prism/kernels/packed/ints_avx2.h"
+#include "prism/kernels/packed/pairs_float32.h"
 #include "prism/kernels/packed/table.h"
 #include "prism/kernels/packed/unpack_avx512.h"
 #include "prism/kernels/simd/operand.h"
@@ -10,7 +11,7 @@ namespace {
 
 // Types local to this file, so that no function compiled for this instruction set is linked into another file.
 struct Op : UnpacksAvx512<simd::SingleFloat32<simd::Avx512>> {};
-struct Ints : IntsAvx2 {};
+struct Ints : IntsAvx2, PairsInFloat32<simd::Avx2> {};
 
 }  // namespace
 

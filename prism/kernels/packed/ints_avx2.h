@@ -1,4 +1,4 @@
-// Integer products of strips (decode.h) and products of bfloat16 pairs in float32, for AVX2 with FMA.
+// Integer products of strips (decode.h) for AVX2.
 #pragma once
 
 #include <algorithm>
@@ -14,12 +14,7 @@ struct IntsAvx2 : simd::Avx2 {
   struct Codes {
     __m256i units[8][2];
   };
-  /// Two values, of one or of each row.
-  struct Pair {
-    Vector even, odd;
-  };
   static constexpr int kStrips = 1;
-  static constexpr int64_t kPairBytes = 8;
 
   template <BlockType T>
   static PRISM_FORCE_INLINE void load(const uint8_t* codes, const uint64_t* fifths, Codes& to) {
@@ -100,25 +95,6 @@ struct IntsAvx2 : simd::Avx2 {
     half = _mm_add_epi32(half, _mm_shuffle_epi32(half, 0x4E));
     half = _mm_add_epi32(half, _mm_shuffle_epi32(half, 0xB1));
     end_scale(_mm_cvtsi128_si32(half), scale);
-  }
-
-  static PRISM_FORCE_INLINE Pair load_pairs(const uint16_t* p) {
-    const __m256i units = load_bytes(p);
-    return {_mm256_castsi256_ps(_mm256_slli_epi32(units, 16)),
-            _mm256_castsi256_ps(_mm256_and_si256(units, _mm256_set1_epi32(static_cast<int>(0xFFFF0000u))))};
-  }
-  static PRISM_FORCE_INLINE Pair broadcast_pair(const std::byte* p) {
-    const auto* x = reinterpret_cast<const float*>(p);
-    return {set(x[0]), set(x[1])};
-  }
-  static PRISM_FORCE_INLINE Vector add_pairs(Vector sum, const Pair& x, const Pair& w) {
-    return fma(x.odd, w.odd, fma(x.even, w.even, sum));
-  }
-  template <class Storage>
-  static PRISM_FORCE_INLINE void copy_pairs(const Storage* x, int64_t count, int64_t steps, std::byte* to) {
-    auto* floats = reinterpret_cast<float*>(to);
-    for (int64_t i = 0; i < steps * 2; i += kLanes)
-      Avx2::store(floats + i, load_units(x + i, std::max<int64_t>(0, count - i)));
   }
 
  private:

@@ -1,4 +1,4 @@
-// Integer products of strips (decode.h) for AVX512-VNNI, and bfloat16 pairs for AVX512-BF16.
+// Integer products of strips (decode.h) for AVX512-VNNI.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,7 @@ struct IntsAvx512 : simd::Avx512 {
   struct Codes {
     __m512i units[8];
   };
-  using Pair = __m512i;
   static constexpr int kStrips = 4;
-  static constexpr int64_t kPairBytes = 4;
 
   template <BlockType T>
   static PRISM_FORCE_INLINE void load(const uint8_t* codes, const uint64_t* fifths, Codes& to) {
@@ -68,25 +66,6 @@ struct IntsAvx512 : simd::Avx512 {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(codes), _mm512_cvtsepi32_epi8(first));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + kLanes), _mm512_cvtsepi32_epi8(second));
     end_scale(_mm512_reduce_add_epi32(_mm512_add_epi32(first, second)), scale);
-  }
-
-  static PRISM_FORCE_INLINE Pair load_pairs(const uint16_t* p) {
-    return _mm512_loadu_si512(p);
-  }
-  static PRISM_FORCE_INLINE Pair broadcast_pair(const std::byte* p) {
-    return _mm512_set1_epi32(unit(p));
-  }
-  static PRISM_FORCE_INLINE Vector add_pairs(Vector sum, Pair x, Pair w) {
-    return _mm512_dpbf16_ps(sum, (__m512bh)x, (__m512bh)w);
-  }
-  static PRISM_FORCE_INLINE void copy_pairs(const uint16_t* x, int64_t count, int64_t steps, std::byte* to) {
-    std::memcpy(to, x, static_cast<size_t>(count) * 2);
-    std::memset(to + count * 2, 0, static_cast<size_t>(steps * 2 - count) * 2);
-  }
-  static PRISM_FORCE_INLINE void copy_pairs(const float* x, int64_t count, int64_t steps, std::byte* to) {
-    for (int64_t i = 0; i < steps * 2; i += kLanes)
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i * 2),
-                          (__m256i)_mm512_cvtneps_pbh(load_units(x + i, std::max<int64_t>(0, count - i))));
   }
 
  private:

@@ -143,11 +143,11 @@ struct Kernels {
   void (*multiply_decoding)(const Problem&);
 };
 
-extern const Kernels kAmxBf16, kAvx512Bf16, kAvx512, kAvx2;
+extern const Kernels kAmxBf16, kAvx512Bf16, kAvx512Vnni, kAvx512, kAvx2;
 
 /// The kernels of an instruction set; null for portable.
 inline const Kernels* kernels_of(Isa isa) {
-  return choose_kernels(isa, kAmxBf16, kAvx512Bf16, kAvx512, kAvx2);
+  return choose_kernels(isa, kAmxBf16, kAvx512Bf16, kAvx512Vnni, kAvx512, kAvx2);
 }
 
 }  // namespace prism::packed

@@ -89,15 +89,17 @@ struct UnpackedStrips {
   static int64_t room(int64_t length) { return gemm::round_up(length, kBlock); }
 };
 
-/// The product for the rows of a prompt. Op's elements are those of x.
-template <class Op, BlockType T>
+/// The product for the rows of a prompt.
+/// @tparam Storage  type of x.
+template <class Op, class Storage, BlockType T>
 struct PromptProduct {
   static constexpr bool kInPlace = T == BlockType::bf16 && Op::kPair == 2;
   using Source = std::conditional_t<kInPlace, Matrix, UnpackedStrips<Op, T>>;
   using Right = std::conditional_t<kInPlace, StripsInPlace<Op>, gemm::PackedByCall<Op, Source>>;
-  using Multiplication = gemm::Multiplication<Op, typename Op::Element, Right>;
+  using Multiplication = gemm::Multiplication<Op, Storage, Right>;
 
-  explicit PromptProduct(const Problem& p) : problem(problem_of(p)), cut(problem, kBlock), source{p.w} {
+  explicit PromptProduct(const Problem& p)
+      : problem(problem_of(p)), cut(problem, Multiplication::kWidens, kBlock), source{p.w} {
     if (!kInPlace) return;
     // The whole weight is there already.
     cut.columns_packed = gemm::round_up(p.w.rows, simd::Panels<Op>::kWidth);
@@ -128,32 +130,32 @@ struct PromptProduct {
 };
 
 /// Calls f with the product for the weight's type.
-template <class Op, class F>
+template <class Op, class Storage, class F>
 auto with_prompt_product(const Problem& p, F&& f) {
   switch (p.w.type) {
     case BlockType::q4_0:
-      return f(PromptProduct<Op, BlockType::q4_0>(p));
+      return f(PromptProduct<Op, Storage, BlockType::q4_0>(p));
     case BlockType::q4_1:
-      return f(PromptProduct<Op, BlockType::q4_1>(p));
+      return f(PromptProduct<Op, Storage, BlockType::q4_1>(p));
     case BlockType::q5_0:
-      return f(PromptProduct<Op, BlockType::q5_0>(p));
+      return f(PromptProduct<Op, Storage, BlockType::q5_0>(p));
     case BlockType::q5_1:
-      return f(PromptProduct<Op, BlockType::q5_1>(p));
+      return f(PromptProduct<Op, Storage, BlockType::q5_1>(p));
     case BlockType::q8_0:
-      return f(PromptProduct<Op, BlockType::q8_0>(p));
+      return f(PromptProduct<Op, Storage, BlockType::q8_0>(p));
     default:
-      return f(PromptProduct<Op, BlockType::bf16>(p));
+      return f(PromptProduct<Op, Storage, BlockType::bf16>(p));
   }
 }
 
-template <class Op>
+template <class Op, class Storage>
 size_t prompt_scratch(const Problem& p) {
-  return with_prompt_product<Op>(p, [&](const auto& product) { return product.bytes(); });
+  return with_prompt_product<Op, Storage>(p, [&](const auto& product) { return product.bytes(); });
 }
 
-template <class Op>
+template <class Op, class Storage>
 void multiply_prompt(const Problem& p) {
-  with_prompt_product<Op>(p, [&](const auto& product) { product.run(); });
+  with_prompt_product<Op, Storage>(p, [&](const auto& product) { product.run(); });
 }
 
 }  // namespace prism::packed

@@ -8,10 +8,11 @@ namespace prism::packed {
 
 /// @tparam Op    the operand type of products for prompts.
 /// @tparam Ints  see decode.h.
-template <class Op, class Ints>
+/// @tparam Storage  type of a prompt's rows.
+template <class Op, class Ints, class Storage = typename Op::Element>
 constexpr Kernels make_kernels() {
-  return {sizeof(typename Op::Element) == 2 ? Type::bfloat16 : Type::float32, prompt_scratch<Op>, multiply_prompt<Op>,
-          decoding_scratch<Ints>, multiply_decoding<Ints>};
+  return {sizeof(Storage) == 2 ? Type::bfloat16 : Type::float32, prompt_scratch<Op, Storage>,
+          multiply_prompt<Op, Storage>, decoding_scratch<Ints>, multiply_decoding<Ints>};
 }
 
 }  // namespace prism::packed

@@ -35,13 +35,6 @@ struct UnpacksAvx2 : Op {
       }
     }
   }
-
-  /// 8 pairs of bfloat16 as their first and their second values.
-  static PRISM_FORCE_INLINE void load_pair(const uint16_t* p, Vector (&to)[2]) {
-    const __m256i units = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-    to[0] = _mm256_castsi256_ps(_mm256_slli_epi32(units, 16));
-    to[1] = _mm256_castsi256_ps(_mm256_and_si256(units, _mm256_set1_epi32(static_cast<int>(0xFFFF0000u))));
-  }
 };
 
 }  // namespace prism::packed

@@ -31,13 +31,6 @@ struct UnpacksAvx512 : Op {
             _mm512_and_si512(_mm512_srli_epi32(bytes, static_cast<unsigned>(8 * j)), _mm512_set1_epi32(255)));
     }
   }
-
-  /// 16 pairs of bfloat16 as their first and their second values.
-  static PRISM_FORCE_INLINE void load_pair(const uint16_t* p, Vector (&to)[2]) {
-    const __m512i units = _mm512_loadu_si512(p);
-    to[0] = _mm512_castsi512_ps(_mm512_slli_epi32(units, 16));
-    to[1] = _mm512_castsi512_ps(_mm512_and_si512(units, _mm512_set1_epi32(static_cast<int>(0xFFFF0000u))));
-  }
 };
 
 }  // namespace prism::packed

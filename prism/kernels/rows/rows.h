@@ -135,7 +135,7 @@ extern const Kernels kAvx512, kAvx2;
 
 /// The kernels of an instruction set; null for portable, which uses LibTorch's operations.
 inline const Kernels* kernels_of(Isa isa) {
-  return choose_kernels(isa, kAvx512, kAvx512, kAvx512, kAvx2);
+  return choose_kernels(isa, kAvx512, kAvx512, kAvx512, kAvx512, kAvx2);
 }
 
 }  // namespace prism::rows

@@ -14,11 +14,9 @@ namespace prism {
 namespace {
 
 const std::map<std::string, Isa>& names() {
-  static const std::map<std::string, Isa> table = {{"portable", Isa::portable},
-                                                   {"avx2", Isa::avx2},
-                                                   {"avx512", Isa::avx512},
-                                                   {"avx512-bf16", Isa::avx512_bf16},
-                                                   {"amx-bf16", Isa::amx_bf16}};
+  static const std::map<std::string, Isa> table = {{"portable", Isa::portable},       {"avx2", Isa::avx2},
+                                                   {"avx512", Isa::avx512},           {"avx512-vnni", Isa::avx512_vnni},
+                                                   {"avx512-bf16", Isa::avx512_bf16}, {"amx-bf16", Isa::amx_bf16}};
   return table;
 }
 
@@ -47,7 +45,8 @@ Isa find_best_isa() {
   for (const bool has : {__builtin_cpu_supports("avx512f") != 0, __builtin_cpu_supports("avx512bw") != 0,
                          __builtin_cpu_supports("avx512dq") != 0, __builtin_cpu_supports("avx512vl") != 0})
     if (!has) return Isa::avx2;
-  if (!__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_supports("avx512vnni")) return Isa::avx512;
+  if (!__builtin_cpu_supports("avx512vnni")) return Isa::avx512;
+  if (!__builtin_cpu_supports("avx512bf16")) return Isa::avx512_vnni;
   return has_amx() && allow_amx() ? Isa::amx_bf16 : Isa::avx512_bf16;
 }
 
@@ -69,6 +68,11 @@ Isa best_isa() {
   return best;
 }
 
+Isa fastest_isa() {
+  const bool has_slow_pairs = best_isa() == Isa::avx512_bf16 && __builtin_cpu_is("intel");
+  return has_slow_pairs ? Isa::avx512_vnni : best_isa();
+}
+
 bool is_amx_refused() {
   return best_isa() == Isa::avx512_bf16 && has_amx();
 }
@@ -76,7 +80,7 @@ bool is_amx_refused() {
 Isa current_isa() {
   if (const int isa = scoped; isa != kNone) return static_cast<Isa>(isa);
   const char* wanted = std::getenv("PRISM_ISA");
-  if (wanted == nullptr || *wanted == '\0') return best_isa();
+  if (wanted == nullptr || *wanted == '\0') return fastest_isa();
   return checked(find_by_name(names(), wanted, "PRISM_ISA", "instruction set"));
 }
 

@@ -28,6 +28,18 @@ struct Avx2 {
   static PRISM_FORCE_INLINE Vector load_f16(const uint16_t* p) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
+  /// 8 pairs of bfloat16 as their first and their second values.
+  static PRISM_FORCE_INLINE void load_pair(const uint16_t* p, Vector (&to)[2]) {
+    const __m256i units = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    to[0] = _mm256_castsi256_ps(_mm256_slli_epi32(units, 16));
+    to[1] = _mm256_castsi256_ps(_mm256_and_si256(units, _mm256_set1_epi32(static_cast<int>(0xFFFF0000u))));
+  }
+  /// The reverse: the values of pairs, one after the other.
+  static PRISM_FORCE_INLINE void join_pair(const Vector (&from)[2], Vector (&to)[2]) {
+    const Vector low = _mm256_unpacklo_ps(from[0], from[1]), high = _mm256_unpackhi_ps(from[0], from[1]);
+    to[0] = _mm256_permute2f128_ps(low, high, 0x20);
+    to[1] = _mm256_permute2f128_ps(low, high, 0x31);
+  }
   static PRISM_FORCE_INLINE Vector add(Vector a, Vector b) { return _mm256_add_ps(a, b); }
   static PRISM_FORCE_INLINE Vector div(Vector a, Vector b) { return _mm256_div_ps(a, b); }
   static PRISM_FORCE_INLINE Vector mul(Vector a, Vector b) { return _mm256_mul_ps(a, b); }

@@ -28,6 +28,18 @@ struct Avx512 {
   static PRISM_FORCE_INLINE Vector load_f16(const uint16_t* p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
+  /// 16 pairs of bfloat16 as their first and their second values.
+  static PRISM_FORCE_INLINE void load_pair(const uint16_t* p, Vector (&to)[2]) {
+    const __m512i units = _mm512_loadu_si512(p);
+    to[0] = _mm512_castsi512_ps(_mm512_slli_epi32(units, 16));
+    to[1] = _mm512_castsi512_ps(_mm512_and_si512(units, _mm512_set1_epi32(static_cast<int>(0xFFFF0000u))));
+  }
+  /// The reverse: the values of pairs, one after the other.
+  static PRISM_FORCE_INLINE void join_pair(const Vector (&from)[2], Vector (&to)[2]) {
+    const __m512i low = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    to[0] = _mm512_permutex2var_ps(from[0], low, from[1]);
+    to[1] = _mm512_permutex2var_ps(from[0], _mm512_add_epi32(low, _mm512_set1_epi32(8)), from[1]);
+  }
   static PRISM_FORCE_INLINE Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
   static PRISM_FORCE_INLINE Vector div(Vector a, Vector b) { return _mm512_div_ps(a, b); }
   static PRISM_FORCE_INLINE Vector mul(Vector a, Vector b) { return _mm512_mul_ps(a, b); }

@@ -11,6 +11,7 @@
 #include "prism/kernels/attention/attend.h"
 #include "prism/kernels/simd/isa.h"
 #include "tests/core/message_of.h"
+#include "tests/kernels/isas.h"
 
 namespace prism {
 namespace {
@@ -49,8 +50,7 @@ TEST(AttendBlocks, EqualTheReferenceForRandomMasksOnEveryInstructionSet) {
                              {400, 600, 128, 128, 192, 0.3, torch::kFloat, 4, 4, 128},
                              {300, 500, 64, 64, 64, 0.3, torch::kBFloat16, 8, 2, 64},
                              {300, 600, 256, 256, 256, 0.5, torch::kBFloat16, 8, 1, 64}};
-  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16}) {
-    if (isa > current_isa()) break;
+  for (const Isa isa : usable_isas_from(Isa::avx2)) {
     const IsaScope scope(isa);
     for (const auto& c : cases) {
       SCOPED_TRACE(testing::Message() << isa_name(isa) << " T" << c.queries << " S" << c.keys << " " << c.query_block
@@ -74,8 +74,7 @@ TEST(AttendBlocks, EqualTheReferenceForRandomMasksOnEveryInstructionSet) {
 }
 
 TEST(AttendBlocks, ReadNothingOfBlocksThatARowDoesNotKeep) {
-  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16}) {
-    if (isa > current_isa()) break;
+  for (const Isa isa : usable_isas_from(Isa::avx2)) {
     const IsaScope scope(isa);
     for (const int64_t key_block : {32, 64, 128}) {
       // Head 0 keeps every second block. Head 1, which reads the same keys, keeps all.
@@ -229,8 +228,7 @@ TEST(AttendBlocks, OfTwoHalvesOfTheKeysMergeToTheWhole) {
 
 TEST(SkipShare, LeavesOutWhatHardlyCounts) {
   constexpr double kShare = 1e-3;
-  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16}) {
-    if (isa > current_isa()) break;
+  for (const Isa isa : usable_isas_from(Isa::avx2)) {
     const IsaScope scope(isa);
     SCOPED_TRACE(isa_name(isa));
     auto input = blocked_input({600, 1400, 64, 64, 64, 0.5, torch::kFloat});
@@ -256,8 +254,7 @@ TEST(SkipShare, LeavesOutWhatHardlyCounts) {
 }
 
 TEST(SkipShare, LeavesOutNoNan) {
-  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16}) {
-    if (isa > current_isa()) break;
+  for (const Isa isa : usable_isas_from(Isa::avx2)) {
     const IsaScope scope(isa);
     auto input = blocked_input({600, 1400, 64, 64, 64, 1.0, torch::kFloat});
     input.block_mask = {};

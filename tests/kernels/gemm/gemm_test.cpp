@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "prism/core/random.h"
 #include "prism/kernels/simd/range.h"
 #include "tests/kernels/bfloat16.h"
 #include "tests/kernels/guarded.h"
+#include "tests/kernels/isas.h"
 
 namespace prism {
 namespace {
@@ -19,34 +21,45 @@ namespace {
 struct Shape {
   int64_t rows, columns, inner;
   bool a_transposed, b_transposed, half_out, accumulate;
+  gemm::Type type = gemm::Type::bfloat16;
 
   friend std::ostream& operator<<(std::ostream& out, const Shape& s) {
     return out << s.rows << "x" << s.columns << "x" << s.inner << (s.a_transposed ? " A^T" : "")
-               << (s.b_transposed ? " B^T" : "") << (s.half_out ? " bf16" : "") << (s.accumulate ? " +=" : "");
+               << (s.b_transposed ? " B^T" : "") << (s.half_out ? " to bf16" : "") << (s.accumulate ? " +=" : "")
+               << (s.type == gemm::Type::float32 ? " of float32" : "");
   }
 };
 
 /// A matrix of random values with rows `stride` apart. Gaps between rows are NaN; there is no gap after the last row.
 struct Stored {
-  bool transposed;
+  bool transposed, single;
   int64_t lines, width, stride;
-  Guarded<uint16_t> values;
+  Guarded<uint16_t> halves;
+  Guarded<float> singles;
 
-  Stored(Random& random, int64_t rows, int64_t columns, bool transposed_)
+  Stored(Random& random, int64_t rows, int64_t columns, bool transposed_, gemm::Type type)
       : transposed(transposed_),
+        single(type == gemm::Type::float32),
         lines(transposed ? columns : rows),
         width(transposed ? rows : columns),
         stride(width + static_cast<int64_t>(random.below(5))),
-        values(static_cast<size_t>((lines - 1) * stride + width), 0x7FC0) {
+        halves(static_cast<size_t>((lines - 1) * stride + width), 0x7FC0),
+        singles(halves.size(), std::numeric_limits<float>::quiet_NaN()) {
     for (int64_t i = 0; i < lines; ++i)
-      for (int64_t j = 0; j < width; ++j)
-        values[static_cast<size_t>(i * stride + j)] = narrow(static_cast<float>(2 * random.uniform() - 1));
+      for (int64_t j = 0; j < width; ++j) {
+        const auto at = static_cast<size_t>(i * stride + j);
+        singles[at] = static_cast<float>(2 * random.uniform() - 1);
+        halves[at] = narrow(singles[at]);
+      }
   }
 
   double at(int64_t row, int64_t column) const {
-    return widen(values[static_cast<size_t>(transposed ? column * stride + row : row * stride + column)]);
+    const auto place = static_cast<size_t>(transposed ? column * stride + row : row * stride + column);
+    return single ? singles[place] : widen(halves[place]);
   }
-  gemm::Matrix matrix() const { return {values.data(), stride, transposed}; }
+  gemm::Matrix matrix() const {
+    return {single ? static_cast<const void*>(singles.data()) : halves.data(), stride, transposed};
+  }
 };
 
 class Product {
@@ -54,8 +67,8 @@ class Product {
   Product(const Shape& shape, uint64_t seed)
       : shape_(shape),
         random_(seed),
-        a_(random_, shape.rows, shape.inner, shape.a_transposed),
-        b_(random_, shape.inner, shape.columns, shape.b_transposed),
+        a_(random_, shape.rows, shape.inner, shape.a_transposed, shape.type),
+        b_(random_, shape.inner, shape.columns, shape.b_transposed, shape.type),
         stride_(shape.columns + static_cast<int64_t>(random_.below(3))) {
     before_.resize(static_cast<size_t>((shape.rows - 1) * stride_ + shape.columns));
     for (auto& value : before_) value = static_cast<float>(random_.uniform());
@@ -134,6 +147,7 @@ class Product {
 
   gemm::Problem problem(int threads) {
     gemm::Problem p;
+    p.type = shape_.type;
     p.out_type = shape_.half_out ? gemm::Type::bfloat16 : gemm::Type::float32;
     p.rows = shape_.rows;
     p.columns = shape_.columns;
@@ -157,16 +171,14 @@ class Product {
   bool relu_ = false;
 };
 
-class Gemm : public testing::TestWithParam<Isa> {
+class Gemm : public IsaTest {
  protected:
-  void SetUp() override {
-    if (current_isa() < GetParam()) GTEST_SKIP() << "needs a processor with " << isa_name(GetParam());
-  }
   static const gemm::Kernels& kernels() { return *gemm::kernels_of(GetParam()); }
 };
 
-INSTANTIATE_TEST_SUITE_P(, Gemm, testing::Values(Isa::avx512_bf16, Isa::amx_bf16),
-                         [](const auto& isa) { return isa.param == Isa::amx_bf16 ? "AmxBf16" : "Avx512Bf16"; });
+constexpr gemm::Type kTypes[] = {gemm::Type::bfloat16, gemm::Type::float32};
+
+INSTANTIATE_TEST_SUITE_P(, Gemm, testing::Values(Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16), isa_title);
 
 TEST_P(Gemm, EqualsTheDefinitionInEveryLayout) {
   for (const bool a_transposed : {false, true})
@@ -178,8 +190,10 @@ TEST_P(Gemm, EqualsTheDefinitionInEveryLayout) {
           // place.
           for (const auto& [rows, columns, inner] :
                {std::array{67, 83, 130}, {64, 96, 64}, {48, 80, 96}, {80, 33, 32}, {208, 64, 32}}) {
-            Product product({rows, columns, inner, a_transposed, b_transposed, half_out, accumulate}, 1);
-            product.expect_close(product.multiply(kernels(), 2));
+            for (const auto type : kTypes) {
+              Product product({rows, columns, inner, a_transposed, b_transposed, half_out, accumulate, type}, 1);
+              product.expect_close(product.multiply(kernels(), 2));
+            }
           }
         }
 }
@@ -187,11 +201,12 @@ TEST_P(Gemm, EqualsTheDefinitionInEveryLayout) {
 TEST_P(Gemm, EqualsTheDefinitionBeyondOneBlockOfEveryAxis) {
   // More rows than a block, more columns than a group, an inner axis of three passes, and more of b than is packed at
   // a time.
+  constexpr auto kSingle = gemm::Type::float32;
   for (const Shape& shape :
-       {Shape{205, 301, 4999, false, true, true, false}, Shape{111, 301, 4999, true, false, false, true},
-        Shape{17, 8300, 2101, false, false, true, false}, Shape{9, 270, 17000, true, false, true, false},
-        Shape{208, 301, 2112, false, true, true, false}, Shape{208, 301, 2112, false, true, false, true},
-        Shape{16, 8300, 2112, false, false, true, false}, Shape{32, 270, 17024, false, false, true, false}}) {
+       {Shape{205, 301, 4999, false, true, true, false}, Shape{111, 301, 4999, true, false, false, true, kSingle},
+        Shape{17, 8300, 2101, false, false, true, false}, Shape{9, 270, 17000, true, false, true, false, kSingle},
+        Shape{208, 301, 2112, false, true, true, false}, Shape{208, 301, 2112, false, true, false, true, kSingle},
+        Shape{16, 8300, 2112, false, false, true, false}, Shape{32, 270, 17024, false, false, false, false, kSingle}}) {
     Product product(shape, 2);
     product.expect_close(product.multiply(kernels(), 2));
   }
@@ -201,9 +216,11 @@ TEST_P(Gemm, AddsABiasAndDropsWhatIsNegative) {
   for (const bool relu : {false, true})
     for (const auto& [rows, columns, inner] :
          {std::array{67, 83, 130}, {64, 96, 64}, {80, 33, 32}, {32, 40, 4224}, {9, 270, 5001}}) {
-      Product product({rows, columns, inner, false, true, true, false}, 5);
-      product.add_bias(relu);
-      product.expect_close(product.multiply(kernels(), 2));
+      for (const auto type : kTypes) {
+        Product product({rows, columns, inner, false, true, type == gemm::Type::bfloat16, false, type}, 5);
+        product.add_bias(relu);
+        product.expect_close(product.multiply(kernels(), 2));
+      }
     }
 }
 
@@ -211,8 +228,14 @@ TEST_P(Gemm, EqualsTheDefinitionForRandomShapes) {
   Random random(3);
   const auto size = [&](uint64_t most) { return static_cast<int64_t>(1 + random.below(most)); };
   for (int i = 0; i < 300; ++i) {
-    Shape shape{size(120),  size(150), size(i % 10 == 0 ? 1500 : 90), random.below(2) == 0, random.below(2) == 0,
-                i % 2 == 0, i % 4 == 1};
+    Shape shape{size(120),
+                size(150),
+                size(i % 10 == 0 ? 1500 : 90),
+                random.below(2) == 0,
+                random.below(2) == 0,
+                i % 2 == 0,
+                i % 4 == 1,
+                kTypes[i / 4 % 2]};
     if (i % 3 == 0) shape.rows = simd::round_up(shape.rows, 16), shape.inner = simd::round_up(shape.inner, 32);
     Product product(shape, static_cast<uint64_t>(i));
     product.expect_close(product.multiply(kernels(), 1 + i % 3));
@@ -223,7 +246,7 @@ TEST_P(Gemm, HasTheSameBitsForEveryNumberOfThreadsAndWhateverScratchMemoryHeld) 
   for (const bool a_transposed : {false, true}) {
     for (const bool half_out : {false, true}) {
       for (const auto& [rows, inner] : {std::pair{333, 4501}, {336, 2112}}) {
-        Product product({rows, 700, inner, a_transposed, false, half_out, false}, 4);
+        Product product({rows, 700, inner, a_transposed, false, half_out, false, kTypes[half_out ? 0 : 1]}, 4);
         const auto one = product.multiply(kernels(), 1);
         EXPECT_EQ(product.multiply(kernels(), 2, 0x00), one);
         EXPECT_EQ(product.multiply(kernels(), 5, 0x7F), one);
@@ -234,8 +257,10 @@ TEST_P(Gemm, HasTheSameBitsForEveryNumberOfThreadsAndWhateverScratchMemoryHeld) 
 
 TEST_P(Gemm, ExceedsItsBoundWhenOneProductIsMissing) {
   for (const auto& [rows, columns, inner] : {std::array{20, 30, 130}, {20, 30, 4999}, {64, 64, 2112}}) {
-    Product product({rows, columns, inner, false, true, false, false}, 6);
-    EXPECT_GT(product.missing_share(product.multiply(kernels(), 1)), 1);
+    for (const auto type : kTypes) {
+      Product product({rows, columns, inner, false, true, false, false, type}, 6);
+      EXPECT_GT(product.missing_share(product.multiply(kernels(), 1)), 1);
+    }
   }
 }
 

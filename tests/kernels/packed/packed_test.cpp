@@ -15,6 +15,7 @@
 #include "prism/kernels/quant/float16.h"
 #include "prism/kernels/quant/quant.h"
 #include "tests/kernels/guarded.h"
+#include "tests/kernels/isas.h"
 
 namespace prism {
 namespace {
@@ -189,11 +190,8 @@ class Product {
   Guarded<float> bias_;
 };
 
-class Packed : public testing::TestWithParam<Isa> {
+class Packed : public IsaTest {
  protected:
-  void SetUp() override {
-    if (current_isa() < GetParam()) GTEST_SKIP() << "needs a processor with " << isa_name(GetParam());
-  }
   static const packed::Kernels& kernels() { return *packed::kernels_of(GetParam()); }
   /// The types that a role takes.
   static std::vector<packed::Type> types(bool decodes) {
@@ -202,12 +200,7 @@ class Packed : public testing::TestWithParam<Isa> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(, Packed, testing::Values(Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16),
-                         [](const auto& isa) {
-                           std::string name = isa_name(isa.param);
-                           std::erase(name, '-');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(, Packed, testing::ValuesIn(isas_from(Isa::avx2)), isa_title);
 
 TEST_P(Packed, ProductsEqualTheDefinition) {
   Random random(3);

@@ -58,7 +58,7 @@ constexpr int64_t kRows = 3;
 class RowKernels : public testing::TestWithParam<std::tuple<Isa, rows::Type>> {
  protected:
   void SetUp() override {
-    if (current_isa() < isa()) GTEST_SKIP() << "needs a processor with " << isa_name(isa());
+    if (best_isa() < isa()) GTEST_SKIP() << "needs a processor with " << isa_name(isa());
   }
   static Isa isa() { return std::get<0>(GetParam()); }
   static rows::Type type() { return std::get<1>(GetParam()); }

@@ -8,11 +8,10 @@
 
 #include "prism/kernels/gemm/gemm.h"
 #include "tests/kernels/guarded.h"
+#include "tests/kernels/isas.h"
 
 namespace prism {
 namespace {
-
-constexpr Isa kAll[] = {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16};
 
 /// Sets PRISM_ISA while it lives and restores it afterwards.
 class Environment {
@@ -26,7 +25,7 @@ class Environment {
 };
 
 TEST(Isa, IsWhatTheEnvironmentNamesUpToTheBest) {
-  for (const Isa isa : kAll) {
+  for (const Isa isa : kIsas) {
     SCOPED_TRACE(isa_name(isa));
     const Environment environment(isa_name(isa));
     if (isa <= best_isa())
@@ -35,9 +34,18 @@ TEST(Isa, IsWhatTheEnvironmentNamesUpToTheBest) {
       EXPECT_THROW(current_isa(), InputError);
   }
   const Environment empty("");
-  EXPECT_EQ(current_isa(), best_isa());
+  EXPECT_EQ(current_isa(), fastest_isa());
   const Environment unknown("mmx");
   EXPECT_THROW(current_isa(), InputError);
+}
+
+TEST(Isa, DoesNotPreferPairsThatAreSlowerThanFloat32) {
+  EXPECT_LE(fastest_isa(), best_isa());
+  if (__builtin_cpu_is("intel")) {
+    EXPECT_NE(fastest_isa(), Isa::avx512_bf16);
+  } else {
+    EXPECT_EQ(fastest_isa(), best_isa());
+  }
 }
 
 TEST(Isa, IsTheScopesForEveryThreadAndThenWhatItWas) {
