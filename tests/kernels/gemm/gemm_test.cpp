@@ -112,7 +112,7 @@ class Product {
           sum += a_.at(i, k) * b_.at(k, j);
           magnitude += std::abs(a_.at(i, k) * b_.at(k, j));
         }
-        if (bias_.size() > 0) {
+        if (!bias_.empty()) {
           sum += bias_[static_cast<size_t>(j)];
           magnitude += std::abs(bias_[static_cast<size_t>(j)]);
         }
@@ -157,7 +157,7 @@ class Product {
     p.out_stride = stride_;
     p.accumulate = shape_.accumulate;
     p.threads = threads;
-    p.bias = bias_.size() > 0 ? bias_.data() : nullptr;
+    p.bias = !bias_.empty() ? bias_.data() : nullptr;
     p.relu = relu_;
     return p;
   }
