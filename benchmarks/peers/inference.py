@@ -229,7 +229,7 @@ def find_peers(words, model, prism, prompts):
         else:
             missing.append(f"{name} is left out: {variable} names no folder with llama-bench.")
     if all(importlib.util.find_spec(package) for package in ["openvino", "openvino_genai", "openvino_tokenizers"]):
-        precision = "bf16" if "bf16" in prism.machine["isa"] else "f32"
+        precision = "bf16" if prism.machine["isa"] in ("avx512-vnni", "avx512-bf16", "amx-bf16") else "f32"
         path = words.openvino_model or openvino_model(words.prism, model)
         peers[OPENVINO] = OpenVino(path, words.threads, precision, prompts)
     else:
