@@ -199,7 +199,8 @@ def main():
         agreement = workshop.check(encoder)
         peers, versions, notes = ({}, [f"PyTorch {torch.__version__}"], [])
         if "inference" in words.rows:
-            peers, versions, notes = start_peers(words, workshop.model, "bf16" if machine["isa"] in ("avx512-vnni", "avx512-bf16", "amx-bf16") else "f32")
+            precision = "bf16" if machine["isa"] in ("avx512-vnni", "avx512-bf16", "amx-bf16") else "f32"
+            peers, versions, notes = start_peers(words, workshop.model, precision)
         plan = Plan(words, workshop, encoder, peers)
         medians = measure_in_turn(plan.calls, words.rounds)
     busy = ["Other programs used the cores at times: measure again on an idle machine."] if plan.was_busy else []

@@ -159,7 +159,7 @@ int run_info(const Arguments& arguments) {
   app.add_option("MODEL", path,
                  "a recipe (configs/*.json), a model folder, a run folder, a .gguf file or a .bin file of llama2.c");
   app.add_flag("--machine", machine,
-               "show this machine's instruction set (PRISM_ISA in the environment selects a lesser one), its threads "
+               "show this machine's instruction set (PRISM_ISA in the environment selects another one), its threads "
                "and what limits their number, and its measured peak of matrix products");
   add_threads_option(app, threads, "threads for the measurements of --machine");
   app.get_option("--threads")->needs(app.get_option("--machine"));

@@ -6,7 +6,7 @@
 namespace prism::gemm {
 namespace {
 
-// Types local to this file, so that no function compiled for this instruction set is linked into another file.
+// A type local to this file, so that no function compiled for this instruction set is linked into another file.
 struct Single : simd::SingleFloat32<simd::Avx2> {};
 
 }  // namespace
