@@ -1,4 +1,5 @@
-// Compiled for AVX512-VNNI without bfloat16 products: bfloat16 tensors are widened as they are packed.
+// Compiled for AVX512-VNNI without bfloat16 products: bfloat16 tensors are widened as they are packed or, in decoding,
+// read.
 #include "prism/kernels/flash/table.h"
 #include "prism/kernels/simd/bytes_avx512_vnni.h"
 #include "prism/kernels/simd/operand.h"

@@ -1,4 +1,5 @@
-// Compiled for AVX512-VNNI without bfloat16 products: values in bfloat16 are widened as they are packed.
+// Compiled for AVX512-VNNI without bfloat16 products: values in bfloat16 are widened as they are packed or, in
+// decoding, read.
 #include "prism/kernels/packed/ints_avx512_vnni.h"
 #include "prism/kernels/packed/pairs_float32.h"
 #include "prism/kernels/packed/table.h"

@@ -127,7 +127,7 @@ struct Problem {
 /// call nor on the number of threads.
 struct Kernels {
   /// For rows of a prompt. X must have prompt_type; Y may be float32, or of that type. Values of W are those of
-  /// unpack_row(), rounded to that type.
+  /// unpack_row(), rounded to bfloat16 where pairs are multiplied.
   Type prompt_type;
   size_t (*prompt_scratch)(const Problem&);
   void (*multiply_prompt)(const Problem&);

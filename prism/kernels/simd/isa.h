@@ -1,4 +1,4 @@
-// The instruction set of the kernels that prism runs: the best one of the processor, or the one PRISM_ISA names.
+// The instruction set of the kernels that prism runs: the fastest one of the processor, or the one PRISM_ISA names.
 #pragma once
 
 #include <string>
