@@ -4,7 +4,7 @@ Both evaluate one model in float32 on the same local files. The harness's own ta
 sets are replaced by these files, with their members renamed to those of the original data sets. Checked item by item:
 the texts of context and continuation are equal, and the numbers of tokens that are scored; log-likelihoods differ by at
 most 1e-3 up to 200 tokens, and by 1e-5 of their size beyond; is_greedy is equal; and the figures of each task are equal.
-Where a log-likelihood differs by more, transformers computes it in float64, and prism's must be within the same bound of that.
+Where a log-likelihood differs by more, transformers computes it in float64, and prism's must be within the bound of that.
 
 With --speed, both evaluate again in bfloat16, in turn, and the items per second are compared.
 
@@ -157,7 +157,7 @@ def scored_tokens(texts, tokenizer):
 
 
 class ExactModel:
-    """The model in float64, which tells whose rounding a difference comes from. Loaded when it is asked first."""
+    """The model in float64, which tells whose rounding a difference comes from. Loaded at the first question."""
 
     def __init__(self, folder):
         self.folder, self.model = folder, None
@@ -171,7 +171,7 @@ class ExactModel:
 
 
 def compare_task(name, theirs, ours, tokenizer, exact):
-    """Differences beyond the bound are settled in float64, where the continuation has one context.
+    """Differences beyond the bound are settled in float64, for a context and its continuation; not for rolling texts.
     @return (items, largest difference, faults as sentences, settled differences as sentences)."""
     settled = []
     faults, largest = [], 0.0

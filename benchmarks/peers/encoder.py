@@ -28,7 +28,7 @@ import tempfile
 import torch
 import training
 from encoder_model import load, random_texts
-from turns import Row, Server, Table, give_up, limits_of, measure_in_turn, print_all, print_heading, run
+from turns import Row, Server, Table, give_up, limits_of, measure_in_turn, peer_precision, print_all, print_heading, run
 
 RECIPE = "configs/head_budgets/paper.json"
 LENGTHS, BATCHES, TRAINED_LENGTHS, STEPS = [64, 128, 256, 512], [32, 1], [128, 512], 6
@@ -199,8 +199,7 @@ def main():
         agreement = workshop.check(encoder)
         peers, versions, notes = ({}, [f"PyTorch {torch.__version__}"], [])
         if "inference" in words.rows:
-            precision = "bf16" if machine["isa"] in ("avx512-vnni", "avx512-bf16", "amx-bf16") else "f32"
-            peers, versions, notes = start_peers(words, workshop.model, precision)
+            peers, versions, notes = start_peers(words, workshop.model, peer_precision(machine))
         plan = Plan(words, workshop, encoder, peers)
         medians = measure_in_turn(plan.calls, words.rounds)
     busy = ["Other programs used the cores at times: measure again on an idle machine."] if plan.was_busy else []

@@ -27,7 +27,7 @@ import pathlib
 import sysconfig
 import tempfile
 
-from turns import Row, Server, Table, give_up, limits_of, measure_in_turn, print_all, print_heading, run
+from turns import Row, Server, Table, give_up, limits_of, measure_in_turn, peer_precision, print_all, print_heading, run
 
 LENGTHS = [512, 2048, 4096, 8192, 16384, 32768]
 ROWS = ["prefill", "spectral", "decode", "together", "start", "memory"]
@@ -229,9 +229,8 @@ def find_peers(words, model, prism, prompts):
         else:
             missing.append(f"{name} is left out: {variable} names no folder with llama-bench.")
     if all(importlib.util.find_spec(package) for package in ["openvino", "openvino_genai", "openvino_tokenizers"]):
-        precision = "bf16" if prism.machine["isa"] in ("avx512-vnni", "avx512-bf16", "amx-bf16") else "f32"
         path = words.openvino_model or openvino_model(words.prism, model)
-        peers[OPENVINO] = OpenVino(path, words.threads, precision, prompts)
+        peers[OPENVINO] = OpenVino(path, words.threads, peer_precision(prism.machine), prompts)
     else:
         missing.append(f"{OPENVINO} is left out: the peers' Python lacks openvino, openvino-genai or openvino-tokenizers.")
     if not peers and words.rows != ["together"]:  # which compares prism with itself

@@ -158,9 +158,15 @@ def print_table(table, medians):
 def limits_of(prism, threads):
     """Returns what `prism info --machine` says of this machine, and a line about it."""
     machine = json.loads(run(prism, "info", "--machine", "--threads", threads, "--json").output)
-    return machine, (f"{threads} threads of {machine['cpu']}; prism's kernels for {machine['isa']}; limits: "
+    return machine, (f"{threads} threads of {machine['cpu']}; prism's kernels for {machine['isa']}; products "
+                     f"of all programs in {machine['dtype']}; limits: "
                      f"bfloat16 {machine['bfloat16_gflops']:.0f}, float32 {machine['float32_gflops']:.0f} GFLOP/s, "
                      f"memory reads {machine['read_gb_per_s']:.1f} GB/s")
+
+
+def peer_precision(machine):
+    """The precision of other programs' products, as OpenVINO names it: that which prism chooses here."""
+    return {"bfloat16": "bf16", "float32": "f32"}[machine["dtype"]]
 
 
 def print_heading(comparison, began, limits, versions, rounds, ratio, notes):

@@ -12,6 +12,7 @@
 #include "prism/core/progress.h"
 #include "prism/core/text/counted.h"
 #include "prism/data/loader.h"
+#include "prism/kernels/compute_type.h"
 #include "prism/kernels/peak.h"
 #include "prism/kernels/simd/isa.h"
 #include "prism/models/cost.h"
@@ -122,10 +123,11 @@ void print_machine(int requested, bool json) {
   start_compute(requested);
   const auto half = measure_peak(limit.threads, true), single = measure_peak(limit.threads, false);
   const double bandwidth = read_bandwidth(limit.threads) * 1e-9;
-  const std::string isa = isa_name(current_isa());
+  const std::string isa = isa_name(current_isa()), dtype = compute_type_name(find_compute_type("auto"));
   if (json) {
     fmt::print("{}\n", to_text({{"cpu", cpu_name()},
                                 {"isa", isa},
+                                {"dtype", dtype},
                                 {"threads", limit.threads},
                                 {"threads_bound_by", limit.reason},
                                 {"memory_bytes", total_memory_bytes()},
@@ -138,6 +140,7 @@ void print_machine(int requested, bool json) {
   }
   fmt::print("processor        {}\n", cpu_name());
   fmt::print("kernels for      {}{}\n", isa, is_amx_refused() ? " (Linux does not let this process use AMX)" : "");
+  fmt::print("--dtype auto     {}\n", dtype);
   fmt::print("threads          {}, bound by {}\n", limit.threads, limit.reason);
   fmt::print("memory           {}B\n", short_number(static_cast<double>(total_memory_bytes())));
   fmt::print("bfloat16 limit   {:.0f} GFLOP/s ({})\n", half.gflops, half.instruction);
@@ -158,9 +161,10 @@ int run_info(const Arguments& arguments) {
       "prism info");
   app.add_option("MODEL", path,
                  "a recipe (configs/*.json), a model folder, a run folder, a .gguf file or a .bin file of llama2.c");
-  app.add_flag("--machine", machine,
-               "show this machine's instruction set (PRISM_ISA in the environment selects another one), its threads "
-               "and what limits their number, and its measured peak of matrix products");
+  app.add_flag(
+      "--machine", machine,
+      "show this machine's instruction set (PRISM_ISA in the environment selects another one), the dtype "
+      "of products that suits it, its threads and what limits their number, and its measured peak of matrix products");
   add_threads_option(app, threads, "threads for the measurements of --machine");
   app.get_option("--threads")->needs(app.get_option("--machine"));
   app.add_option("--vocab-size", vocab_size,

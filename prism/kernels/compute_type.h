@@ -10,8 +10,7 @@
 namespace prism {
 
 /// @param name  "bfloat16", "float32" or "auto"; "bf16" and "f32" are accepted. auto: bfloat16 on a GPU or a CPU with
-///              AVX512-VNNI, else float32: products of fewer than 64 rows are LibTorch's, and take tens to hundreds
-///              of times longer in bfloat16 on other CPUs.
+///              AVX512-VNNI, where prism keeps caches and packed weights in bfloat16, else float32.
 /// @throws InputError for an unknown name; the message lists the known ones.
 torch::ScalarType find_compute_type(const std::string& name, const torch::Device& device = torch::kCPU);
 

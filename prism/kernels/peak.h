@@ -13,7 +13,7 @@ struct PeakSpeed {
 /// Runs the loop for about `milliseconds` on `threads` threads, at most as many as can run at once (core_limit()), and
 /// adds up each thread's best slice. Slices are timed by the thread's CPU time, so a busy machine shows the same limit
 /// as an idle one.
-/// @param bfloat16  measures bfloat16 products with float32 sums if the CPU has them, else float32.
+/// @param bfloat16  measures bfloat16 products with float32 sums if they are the fastest (fastest_isa()), else float32.
 PeakSpeed measure_peak(int threads, bool bfloat16, double milliseconds = 150);
 
 }  // namespace prism

@@ -1,6 +1,7 @@
 // Runs prism info as a user does: the costs of models, and the limits of this machine.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -66,8 +67,12 @@ TEST(Info, OfTheMachineNamesItsLimits) {
   const auto json = Json::parse(outcome.out);
   EXPECT_EQ(json["threads"], 1);
   EXPECT_EQ(json["threads_bound_by"], "--threads");
+  EXPECT_TRUE(json["dtype"] == "bfloat16" || json["dtype"] == "float32") << json["dtype"];
   for (const char* limit : {"bfloat16_gflops", "float32_gflops", "read_gb_per_s"}) EXPECT_GT(json[limit], 0) << limit;
   EXPECT_NE(run({"info", "--machine", "--threads", "1"}).out.find("kernels for"), std::string::npos);
+  ::setenv("PRISM_ISA", "portable", 1);
+  EXPECT_EQ(Json::parse(run({"info", "--machine", "--json", "--threads", "1"}).out)["dtype"], "float32");
+  ::unsetenv("PRISM_ISA");
   expect_sentence(run({"info", "--machine", "recipe.json"}), 2, {"MODEL or --machine", "both"});
   expect_sentence(run({"info"}), 2, {"MODEL or --machine", "neither"});
 }

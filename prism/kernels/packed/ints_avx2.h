@@ -1,8 +1,7 @@
 // Integer products of strips (decode.h) for AVX2.
 #pragma once
 
-#include <algorithm>
-#include <cstring>
+#include <cstdint>
 
 #include "prism/kernels/packed/decode.h"
 #include "prism/kernels/simd/vector_avx2.h"
