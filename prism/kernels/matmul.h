@@ -26,4 +26,9 @@ void matmul_into(const torch::Tensor& out, const torch::Tensor& a, const torch::
 void matmul_into(const torch::Tensor& out, const torch::Tensor& a, const torch::Tensor& b, const torch::Tensor& bias,
                  bool relu);
 
+/// out[i] = a[i] b[i] for each i. Otherwise as matmul_into() without `accumulate`.
+///
+/// @param out  [B, M, N].  @param a  [B, M, K].  @param b  [B, K, N].
+void bmm_into(const torch::Tensor& out, const torch::Tensor& a, const torch::Tensor& b);
+
 }  // namespace prism

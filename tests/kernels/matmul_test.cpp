@@ -91,6 +91,22 @@ TEST(Matmul, WritesIntoPartOfALargerMatrixAndLeavesTheRest) {
   EXPECT_EQ(whole.eq(7).sum().item<int64_t>(), 90 * 30 - 70 * 20);
 }
 
+TEST(Matmul, MultipliesEachMatrixOfABatch) {
+  torch::manual_seed(5);
+  for (const Isa isa : usable_isas_from(Isa::portable)) {
+    const IsaScope scope(isa);
+    for (const int64_t rows : {8, 96})  // the fewer rows are LibTorch's
+      for (const auto type : {torch::kBFloat16, torch::kFloat}) {
+        SCOPED_TRACE(isa_name(isa));
+        const auto x = torch::randn({3, rows, 40}).to(type), out = torch::empty({3, rows, rows}, type);
+        bmm_into(out, x, x.transpose(1, 2));
+        for (int i = 0; i < 3; ++i) expect_close(out[i], x[i], x[i].t(), torch::zeros({1}));
+      }
+  }
+  const auto none = torch::empty({0, 4, 4});
+  bmm_into(none, none, none);
+}
+
 TEST(Matmul, TakesFloat64AndEmptyMatrices) {
   const auto a = torch::randn({70, 9}, torch::kDouble), b = torch::randn({9, 4}, torch::kDouble);
   EXPECT_TRUE(at::allclose(matmul(a, b, torch::kDouble), at::mm(a, b)));

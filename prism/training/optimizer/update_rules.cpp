@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "prism/core/error.h"
+#include "prism/kernels/matmul.h"
 
 namespace prism {
 namespace {
@@ -201,9 +203,14 @@ Tensor orthogonalise(const Tensor& matrices, int64_t iterations, torch::ScalarTy
   const auto norms = matrices.flatten(1).norm(2, {1}).clamp_min(kSmallest).view({-1, 1, 1});
   auto x = (matrices / norms).to(type);
   if (tall) x = x.transpose(1, 2).contiguous();  // makes the products smaller
+  const auto a = at::empty({x.size(0), x.size(1), x.size(1)}, x.options()), factor = at::empty_like(a);
+  auto next = at::empty_like(x);
   for (int64_t i = 0; i < iterations; ++i) {
-    const auto a = torch::bmm(x, x.transpose(1, 2));
-    x = torch::baddbmm(x, torch::baddbmm(a, a, a, kB, kC), x, kA);
+    bmm_into(a, x, x.transpose(1, 2));
+    bmm_into(factor, a, a);
+    factor.mul_(kC).add_(a, kB).diagonal(0, 1, 2).add_(kA);
+    bmm_into(next, factor, x);
+    std::swap(x, next);
   }
   return (tall ? x.transpose(1, 2) : x).to(torch::kFloat).contiguous();
 }

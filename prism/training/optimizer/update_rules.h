@@ -183,7 +183,7 @@ class Muon : public UpdateRule {
 /// The approximate orthogonal factor of each matrix. For M = U S V^T the result is U S' V^T. After 5 iterations S' is
 /// between about 0.7 and 1.2 where S is above 0.0015 |M|_F; smaller singular values stay smaller (0.001: 0.47).
 ///
-///   X_0 = M / |M|_F,  A = X X^T,  X <- a X + (b A + c A^2) X,  (a, b, c) = (3.4445, -4.7750, 2.0315)
+///   X_0 = M / |M|_F,  A = X X^T,  X <- (a I + b A + c A^2) X,  (a, b, c) = (3.4445, -4.7750, 2.0315)
 ///
 /// @param matrices  [N, r, c].  @param type  dtype of the products.
 /// @return          [N, r, c] float32; zeros for a matrix of zeros.

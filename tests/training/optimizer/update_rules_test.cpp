@@ -109,6 +109,16 @@ TEST(Orthogonalise, KeepsTheSingularVectorsAndSetsTheirValuesNearOne) {
   EXPECT_EQ(orthogonalise(torch::zeros({1, 4, 4}), 5, torch::kFloat).abs().max().item<double>(), 0);
 }
 
+TEST(Orthogonalise, ComesNearTheSameInBfloat16) {
+  torch::manual_seed(6);
+  for (const auto& [rows, columns] : {std::pair{96, 160}, {160, 96}, {16, 40}}) {
+    const auto matrices = torch::randn({2, rows, columns});
+    const auto exact = orthogonalise(matrices, 5, torch::kFloat), found = orthogonalise(matrices, 5, torch::kBFloat16);
+    const double error = ((found - exact).norm() / exact.norm()).item<double>();
+    EXPECT_LT(error, 0.05) << rows << " x " << columns;
+  }
+}
+
 TEST(Muon, StepsAlongEachBlockByItself) {
   torch::manual_seed(4);
   const auto start = torch::randn({10, 6});
