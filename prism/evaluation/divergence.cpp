@@ -87,7 +87,7 @@ class ModelPair {
 
   void add(const std::vector<int32_t>& tokens, std::span<const TextWindow> windows, const Scorer::OnStep& on_step) {
     std::vector<ScoreRequest> requests;
-    for (const auto& each : windows) requests.push_back(score_request(tokens, each));
+    for (const auto& each : windows) requests.push_back(score_request(tokens, each, model_->word_starts()));
     const auto reference_ND = scorer_of_reference_.hidden(requests, on_step);
     const auto prompt_ND = scorer_.hidden(requests, on_step);
     for (auto& each : requests) each.decodes = true;

@@ -1,45 +1,17 @@
 #include "prism/evaluation/perplexity.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
-#include <span>
-#include <vector>
 
-#include "prism/attention/prefill.h"
 #include "prism/core/error.h"
-#include "prism/generation/scorer.h"
+#include "prism/evaluation/tasks/items.h"
+#include "prism/evaluation/tasks/row_values.h"
+#include "prism/evaluation/tasks/samples.h"
+#include "prism/evaluation/windows.h"
 
 namespace prism {
 namespace {
-
-/// Tokens whose hidden states are in memory together.
-constexpr int64_t kBatchTokens = 4096;
-constexpr const char* kOperation = "perplexity";
-
-/// As many of the windows as are scored together.
-std::span<const TextWindow> next_batch(std::span<const TextWindow> rest) {
-  size_t count = 0;
-  for (int64_t tokens = 0; count < rest.size(); ++count) {
-    tokens += rest[count].window.length;
-    if (count > 0 && tokens > kBatchTokens) break;
-  }
-  return rest.first(count);
-}
-
-/// Scores windows and adds their losses to those of their documents. @return  the sum over the windows.
-DocumentScore score_batch(Scorer& scorer, const std::vector<int32_t>& tokens, std::span<const TextWindow> windows,
-                          const Scorer::OnStep& on_step, std::vector<DocumentScore>& scores) {
-  std::vector<ScoreRequest> requests;
-  for (const auto& each : windows) requests.push_back(score_request(tokens, each));
-  const auto found = scorer.score(requests, on_step);
-  DocumentScore all;
-  for (size_t i = 0; i < windows.size(); ++i)
-    for (auto* score : {&all, &scores[windows[i].document]})
-      score->nats -= found[i].log_likelihood, score->tokens += requests[i].predictions();
-  return all;
-}
 
 double perplexity(double nats, int64_t units) {
   return units == 0 ? std::numeric_limits<double>::quiet_NaN() : std::exp(nats / static_cast<double>(units));
@@ -85,44 +57,46 @@ std::vector<std::string> PerplexityResult::conventions() const {
   return conventions;
 }
 
-PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer, TextSource& source,
-                                     const TextWindowOptions& wanted,
-                                     const std::function<void(const PerplexityProgress&)>& on_progress,
-                                     Prefill* prefill) {
-  const torch::NoGradGuard no_gradients;
-  const bool has_budgets = layers_with_budgets(decoder->config()) > 0;
-  const auto options = complete_windows(wanted, decoder->config().context, has_budgets, kOperation);
-  const TokenizedText text = tokenize_text(source, tokenizer, {.documents = options.documents}, kOperation);
-  const auto windows = cut_text(text, options.window, options.stride, kOperation);
-  PerplexityProgress progress;
-  for (const int64_t length : text.lengths) progress.tokens_total += std::max<int64_t>(0, length - 1);
-  std::vector<DocumentScore> scores(text.lengths.size());
-  Scorer scorer(decoder, {.prefill = prefill});
-  const auto on_step = [](int64_t) { check_not_stopped(kOperation); };
-  for (std::span<const TextWindow> rest(windows); !rest.empty();) {
-    const auto batch = next_batch(rest);
-    const auto cost = score_batch(scorer, text.tokens, batch, on_step, scores);
-    progress.nats += cost.nats;
-    if (!std::isfinite(progress.nats))
-      throw FailedError(
-          "perplexity",
-          fmt::format("expected finite losses; found {}; the weights are damaged; name another model.", progress.nats));
-    progress.tokens += cost.tokens;
-    if (on_progress) on_progress(progress);
-    rest = rest.subspan(batch.size());
+Task perplexity_task(const TextWindowOptions& options, int64_t context, bool has_budgets) {
+  const auto complete = complete_windows(options, context, has_budgets, kEvaluation);
+  auto task = find_tasks({kPerplexity}).at(0);
+  task.window = complete.window;
+  task.stride = complete.stride;
+  return task;
+}
+
+PerplexityResult perplexity_of(const Task& task, std::span<const TaskItem> items, std::span<const ItemAnswers> answers,
+                               const TaskModel& model) {
+  const auto opening = model.tokenizer().special_ids().opening;
+  PerplexityResult result;
+  result.window = task.window;
+  result.stride = task.stride;
+  result.has_budgets = layers_with_budgets(model.decoder()->config()) > 0;
+  if (opening) result.opening = model.tokenizer().bytes(*opening);
+  for (size_t i = 0; i < items.size(); ++i) {
+    const DocumentScore score{-answers[i].answers.at(0).log_likelihood, answers[i].tokens};
+    result.documents.push_back(score);
+    result.nats += score.nats;
+    result.tokens += score.tokens;
+    result.words += items[i].words;
+    result.bytes += items[i].bytes;
+    result.windows += std::ssize(cut_windows(0, score.tokens + 1, task.window, task.stride));
+    result.cut = result.cut || score.tokens > task.window;
   }
-  const auto opening = tokenizer.special_ids().opening;
-  return {.nats = progress.nats,
-          .tokens = progress.tokens,
-          .words = text.words,
-          .bytes = text.bytes,
-          .documents = std::move(scores),
-          .windows = static_cast<int64_t>(windows.size()),
-          .window = options.window,
-          .stride = options.stride,
-          .cut = *std::max_element(text.lengths.begin(), text.lengths.end()) > options.window + 1,
-          .has_budgets = has_budgets,
-          .opening = opening ? std::string(tokenizer.bytes(*opening)) : ""};
+  PRISM_CHECK(
+      result.tokens > 0, kEvaluation,
+      "expected a document of at least 2 tokens, the first of which is not predicted; found none; name more text.");
+  return result;
+}
+
+PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer, TextSource& text,
+                                     const TextWindowOptions& options, Prefill* prefill) {
+  const bool has_budgets = layers_with_budgets(decoder->config()) > 0;
+  const auto task = perplexity_task(options, decoder->config().context, has_budgets);
+  const auto items = text_items(task, text, options.documents);
+  TaskModel model(decoder, tokenizer, {.prefill = prefill});
+  const auto answers = answer_all(model, task, items, /*file=*/nullptr, {}, {});
+  return perplexity_of(task, items, answers, model);
 }
 
 }  // namespace prism

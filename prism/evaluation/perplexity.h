@@ -6,10 +6,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "prism/data/text_source.h"
+#include "prism/evaluation/tasks/answers.h"
+#include "prism/evaluation/tasks/task.h"
 #include "prism/evaluation/text_windows.h"
 #include "prism/models/decoder.h"
 
@@ -48,28 +51,31 @@ struct PerplexityResult {
   std::vector<std::string> conventions() const;
 };
 
-struct PerplexityProgress {
-  int64_t tokens = 0, tokens_total = 0;
-  double nats = 0;  ///< sum over `tokens`
-};
+/// The task `perplexity` with its windows filled in.
+/// @param context      the most tokens of a window.
+/// @param has_budgets  a model that answers has head budgets.
+/// @throws InputError for a window beyond the context, a stride outside 1 to window, or a negative number of documents.
+Task perplexity_task(const TextWindowOptions& options, int64_t context, bool has_budgets);
+
+/// The figures of the answers to text_items().
+/// @throws InputError if there was nothing to predict.
+PerplexityResult perplexity_of(const Task& task, std::span<const TaskItem> items, std::span<const ItemAnswers> answers,
+                               const TaskModel& model);
 
 /// Scores every document separately; attention never crosses documents. If the tokenizer has an opening token, it
 /// precedes every document, as in training. Otherwise a document's first token is not predicted, although its words and
 /// bytes count. Special tokens spelled in the text stay text. A document longer than the window is cut as in windows.h.
 ///
-/// Losses are float32 (computed in the decoder's compute dtype), their sum is float64. The tokens of the whole text are
-/// held in memory, 4 bytes each. With a selector or chunks, each window is processed as its own prompt without padding,
-/// which a selector could see. Head budgets read the tokens before a window's first counted prediction, and the token
-/// that it is made from.
+/// Losses are float32 (computed in the decoder's compute dtype), their sum is float64. The whole text is held in
+/// memory. With a selector or chunks, each window is processed as its own prompt without padding, which a selector
+/// could see. Head budgets read the tokens before a window's first counted prediction, and the token that it is made
+/// from.
 ///
-/// @param on_progress  if given, called after every batch of windows.
-/// @param prefill      how attention is computed, and in what chunks; null: dense, whole windows.
-/// @throws InputError for an empty text or nothing to predict, a window beyond the model's context, a stride outside 1
-///         to window, a negative number of documents, ids beyond the model's vocabulary, and what TextSource throws;
-///         FailedError for a loss that is not finite, or at SIGINT or SIGTERM (core/stop.h).
+/// @param prefill  how attention is computed, and in what chunks; null: dense, whole windows.
+/// @throws InputError for an empty text or nothing to predict, as perplexity_task(), for ids beyond the model's
+///         vocabulary, and what TextSource throws; FailedError for a loss that is not finite, or at SIGINT or SIGTERM
+///         (core/stop.h).
 PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer, TextSource& text,
-                                     const TextWindowOptions& options,
-                                     const std::function<void(const PerplexityProgress&)>& on_progress = {},
-                                     Prefill* prefill = nullptr);
+                                     const TextWindowOptions& options, Prefill* prefill = nullptr);
 
 }  // namespace prism

@@ -1,48 +1,13 @@
 #include "prism/evaluation/text_windows.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "prism/core/error.h"
 #include "prism/core/stop.h"
-#include "prism/core/text/utf8.h"
-#include "prism/tokenizer/split/unicode_classes.h"
+#include "prism/tokenizer/word_opening.h"
 
 namespace prism {
 namespace {
-
-/// Counts words in a text that arrives in pieces.
-class WordCounter {
- public:
-  void start_document() { inside_ = false; }
-
-  void add(std::string_view text) {
-    while (!text.empty()) {
-      const size_t well_formed = std::min(find_invalid_utf8(text), text.size());
-      for (size_t at = 0; at < well_formed;) {
-        const Character character = decode_character(text, at);
-        take((classes_[character.code] & kSpace) != 0);
-        at += character.length;
-      }
-      text.remove_prefix(well_formed);
-      if (text.empty()) return;
-      take(/*space=*/false);  // an invalid byte belongs to a word like any other
-      text.remove_prefix(1);
-    }
-  }
-
-  int64_t words() const { return words_; }
-
- private:
-  void take(bool space) {
-    if (!space && !inside_) ++words_;
-    inside_ = !space;
-  }
-
-  const uint8_t* classes_ = character_classes();
-  bool inside_ = false;
-  int64_t words_ = 0;
-};
 
 /// Drops the tokens beyond `most`. Returns true if that many are there.
 bool reached(TokenizedText& text, int64_t most) {
@@ -71,27 +36,22 @@ TextWindowOptions complete_windows(TextWindowOptions options, int64_t context, b
 TokenizedText tokenize_text(TextSource& source, const Tokenizer& tokenizer, const TextLimits& limits,
                             const char* operation) {
   TokenizedText text;
-  WordCounter words;
   const auto opening = tokenizer.special_ids().opening;
   while (const auto piece = source.next()) {
     check_not_stopped(operation);
     if (piece->first && limits.documents > 0 && std::ssize(text.lengths) == limits.documents) break;
     if (piece->first) {
-      words.start_document();
       text.lengths.push_back(0);
       if (opening) {
         text.tokens.push_back(*opening);
         ++text.lengths.back();
       }
     }
-    words.add(piece->text);
-    text.bytes += std::ssize(piece->text);
     const auto ids = tokenizer.encode(piece->text, SpecialTokens::as_text);
     text.tokens.insert(text.tokens.end(), ids.begin(), ids.end());
     text.lengths.back() += std::ssize(ids);
     if (reached(text, limits.tokens)) break;
   }
-  text.words = words.words();
   PRISM_CHECK(!text.lengths.empty(), operation,
               "expected text; found none (empty documents: {}); name a file with text in it.",
               source.empty_documents());
@@ -113,11 +73,16 @@ std::vector<TextWindow> cut_text(const TokenizedText& text, int64_t size, int64_
   return windows;
 }
 
-ScoreRequest score_request(const std::vector<int32_t>& tokens, const TextWindow& each) {
+ScoreRequest score_request(std::span<const int32_t> tokens, const TextWindow& each,
+                           const std::vector<uint8_t>& word_starts) {
   const auto& [window, document, begin] = each;
-  // The tokens before the window tell which word it opens in.
-  const auto first = tokens.begin() + begin, last = tokens.begin() + window.begin + window.length + 1;
-  const int64_t unread = window.begin - begin;
+  int64_t unread = 0;
+  if (!word_starts.empty()) {
+    const int64_t before = window.begin - begin;
+    const auto passed = tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(before));
+    unread = tokens_since_start(passed, word_starts).value_or(before);
+  }
+  const auto first = tokens.begin() + window.begin - unread, last = tokens.begin() + window.begin + window.length + 1;
   return {.tokens = {first, last},
           .scored_from = unread + window.counted_from + 1,
           .unread = unread,

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "prism/data/text_source.h"
@@ -34,14 +35,12 @@ TextWindowOptions complete_windows(TextWindowOptions options, int64_t context, b
 struct TokenizedText {
   std::vector<int32_t> tokens;   ///< of all documents, concatenated
   std::vector<int64_t> lengths;  ///< tokens of each document, including its opening token
-  int64_t words = 0;             ///< separated by white space
-  int64_t bytes = 0;
 };
 
 /// How much of a text is read; 0: all.
 struct TextLimits {
   int64_t documents = 0;
-  int64_t tokens = 0;  ///< at most; words and bytes then count more than is left
+  int64_t tokens = 0;  ///< at most
 };
 
 /// Special tokens spelled in the text stay text. The tokenizer's opening token precedes every document.
@@ -60,8 +59,11 @@ struct TextWindow {
 std::vector<TextWindow> cut_text(const TokenizedText& text, int64_t size, int64_t stride, const char* operation);
 
 /// What a scorer computes for a window. Head budgets read the tokens before the window's first counted prediction, and
-/// the token that it is made from. @param tokens  of the whole text.
-ScoreRequest score_request(const std::vector<int32_t>& tokens, const TextWindow& window);
+/// the token that it is made from.
+/// @param tokens       of the whole text.
+/// @param word_starts  Trunk::word_starts(); with them, the request begins with the word that the window opens in.
+ScoreRequest score_request(std::span<const int32_t> tokens, const TextWindow& window,
+                           const std::vector<uint8_t>& word_starts);
 
 /// @throws FailedError at SIGINT or SIGTERM (core/stop.h).
 void check_not_stopped(const char* operation);

@@ -63,21 +63,23 @@ also states two means for each layer: s, the share of heads that the model asked
 trained budget does what.
 
 Questions: the choice with the largest log-likelihood is the answer (acc); acc_norm and acc_bytes divide by the length
-of the choice. Errors are standard errors. --shots K puts K solved items before each question. --out writes the answer
-to each item and the figures, in the harness's layout; the same command resumes an interrupted evaluation.
---against, or --against-prefill for one model under two kinds of attention, adds the differences with their errors,
-sign test (for right and wrong answers, McNemar's exact test), and the divergence KL(second || first) of each scored
-token.
+of the choice. Errors are standard errors. --shots K puts K solved items before each question.
 
---against evaluates a second model on the same texts and prints the difference with its standard error; the task
-divergence takes it as the reference instead. Perplexity: both models need the same tokenizer, and the error is over
-documents, because tokens of one document are not independent; give --separator, so that the text has several documents.
-Classification: the error is over examples.
+Perplexity and questions: --out writes the answer to each item, a document or a question, and the figures, in the
+harness's layout; the same command resumes an interrupted evaluation at the next item.
+
+--against evaluates a second model on the same texts, --against-prefill the same model under another kind of attention,
+and both print the difference with its standard error; the task divergence takes --against as the reference instead.
+Perplexity and questions: the divergence KL(second || first) of each scored token is added. Perplexity: both models need
+the same tokenizer, and the error is over documents, because tokens of one document are not independent; give
+--separator, so that the text has several documents. Questions: with a sign test (for right and wrong answers, McNemar's
+exact test). Classification: the error is over examples.
 --json also lists the documents' tokens and losses, or the examples' predicted classes.
 
   prism eval runs/novels valid.txt.xz
   prism eval runs/novels valid.txt.xz --stride 512 --json
   prism eval runs/long books.txt.xz --prefill spectral --prefill-set p=0.9 --prefill-chunk 1024 --prefill-recall 4
+  prism eval runs/long books.txt.xz --separator '\n\n\n\n' --prefill spectral --against-prefill dense
   prism eval runs/progressive valid.txt.xz --separator '\n\n\n\n' --against runs/uniform
   prism eval model.Q4_1.gguf valid.txt.xz --task divergence --window 512 --stride 256 --tokens 100k
   prism eval runs/budget data/news --task classification --against runs/uniform
@@ -99,9 +101,12 @@ void add_task_options(CLI::App& app, EvalWords& words) {
   add_fields(app, words.items);
   app.add_flag("--apply-chat-template", words.apply_chat_template,
                "generate, RULER, needle_grid: ask as a user of a chat, by the model's chat template");
-  app.add_option("--out", words.out, "questions: a folder for answers and figures")->type_name("FOLDER");
+}
+
+void add_answer_options(CLI::App& app, EvalWords& words) {
+  app.add_option("--out", words.out, "perplexity, questions: a folder for answers and figures")->type_name("FOLDER");
   app.add_option("--against-prefill", words.against_prefill,
-                 "questions: compare with the same model under this attention over prompts, e.g. dense")
+                 "perplexity, questions: compare with the same model under this attention over prompts, e.g. dense")
       ->type_name("NAME");
   app.add_option("--against-prefill-set", words.against_sets,
                  "NAME=VALUE: change a setting of that selector; may be repeated")
@@ -215,10 +220,11 @@ int run_eval(const Arguments& arguments) {
       ->type_name("NAME ...")
       ->capture_default_str();
   const std::vector<TaskOptions> groups = {
-      options_of({"perplexity", "divergence", kQuestions, kMade}, add_prefill_options, app, words),
-      options_of({"perplexity", "divergence"}, add_text_options, app, words),
+      options_of({kPerplexity, "divergence", kQuestions, kMade}, add_prefill_options, app, words),
+      options_of({kPerplexity, "divergence"}, add_text_options, app, words),
       options_of({"divergence"}, add_divergence_options, app, words),
       options_of({"classification"}, add_classification_options, app, words),
+      options_of({kPerplexity, kQuestions, kMade}, add_answer_options, app, words),
       options_of({kQuestions, kMade}, add_task_options, app, words),
       options_of({kMade}, add_made_options, app, words)};
   app.add_flag("--json", words.json,
@@ -226,9 +232,9 @@ int run_eval(const Arguments& arguments) {
   add_weights_option(app, words.compute);
   add_compute_options(app, words.compute);
   if (!parse(app, arguments)) return 0;
-  static const std::map<std::string, void (*)(EvalWords&)> of_texts = {
-      {"perplexity", run_perplexity}, {"divergence", run_divergence}, {"classification", run_classification}};
-  const auto reads_texts = [&](const std::string& name) { return of_texts.contains(name); };
+  static const std::map<std::string, void (*)(EvalWords&)> of_texts = {{"divergence", run_divergence},
+                                                                       {"classification", run_classification}};
+  const auto reads_texts = [&](const std::string& name) { return name == kPerplexity || of_texts.contains(name); };
   if (reads_texts(words.tasks.front())) take_files(words);
   const bool asks = std::ranges::none_of(words.tasks, reads_texts);
   PRISM_CHECK(asks || words.tasks.size() == 1, "eval", "expected {} without other tasks; found {}; give one at a time.",
@@ -240,7 +246,8 @@ int run_eval(const Arguments& arguments) {
   PRISM_CHECK(asks || !words.files.empty(), "eval", "expected files to read; found none; name them after the model.");
   start_compute(words.compute.threads, words.compute.device);
   catch_stop_signals();
-  (asks ? run_tasks : of_texts.at(words.tasks.front()))(words);
+  const auto found = of_texts.find(words.tasks.front());
+  (found == of_texts.end() ? run_tasks : found->second)(words);
   return 0;
 }
 

@@ -57,7 +57,6 @@ std::string interval_text(const Interval& interval, int digits);
 void check_is_language_model(const std::string& model);
 
 /// One function per task, in the file named after it; the last one serves those of evaluation/tasks.
-void run_perplexity(EvalWords& words);
 void run_divergence(EvalWords& words);
 void run_classification(EvalWords& words);
 void run_tasks(EvalWords& words);

@@ -62,6 +62,7 @@ bool asks_grid(const EvalWords& words) {
 }
 
 void complete_questions(EvalWords& words) {
+  if (words.tasks.front() == kPerplexity) return;
   PRISM_CHECK(!words.data.empty(), "eval", "expected a folder with the files of {}; found none; name it with --data.",
               join_names(words.tasks));
   PRISM_CHECK(words.files.empty(), "eval",
@@ -81,10 +82,14 @@ void complete_questions(EvalWords& words) {
 
 std::vector<Questions> read_questions(const EvalWords& words) {
   std::vector<Questions> all;
-  for (auto& task : find_tasks(words.tasks)) {
+  for (const auto& task : find_tasks(words.tasks)) {
     if (is_made(task)) continue;
-    auto items = read_items(task, words.data, words.items);
-    all.push_back({std::move(task), std::move(items)});
+    if (task.name == kPerplexity) {
+      TextSource texts(words.files, words.text);
+      all.push_back({task, text_items(task, texts, words.windows.documents)});
+    } else {
+      all.push_back({task, read_items(task, words.data, words.items)});
+    }
   }
   return all;
 }

@@ -20,13 +20,13 @@ struct Questions {
 };
 
 /// Removes lengths and depths that are named twice, and checks that options belong to a task that is asked for.
-/// @throws InputError also for words without data, or with files.
+/// @throws InputError also for questions without data, or with files.
 void complete_questions(EvalWords& words);
 /// Returns true if some task of this kind is asked for: made (RULER, needle_grid), or else with files.
 bool asks_made(const EvalWords& words);
 bool asks_grid(const EvalWords& words);
 
-/// The items of tasks that have files. @throws InputError as read_items().
+/// The items of tasks that have files. @throws InputError as read_items() and text_items().
 std::vector<Questions> read_questions(const EvalWords& words);
 
 /// Writes prompts by the chat template, if asked, and adds the tasks whose prompts are made. Each length of RULER is a

@@ -61,12 +61,6 @@ std::vector<TaskDifference> difference_groups(const std::vector<TaskDifference>&
   return groups;
 }
 
-/// How far one model's distributions are from another's, over tokens.
-Json divergence_to_json(const std::vector<double>& nats) {
-  const auto high = quantiles(nats, {0.95, 0.99});
-  return {{"tokens", nats.size()}, {"mean", mean_of(nats)}, {"p95", high[0]}, {"p99", high[1]}};
-}
-
 void print_difference(const TaskDifference& difference, const NameWidths& widths) {
   for (const auto& [name, paired] : difference.figures) {
     fmt::print("{:<{}}  {:<{}}{:+.4f}", name == difference.figures.front().name ? difference.task.name : "",
@@ -77,9 +71,7 @@ void print_difference(const TaskDifference& difference, const NameWidths& widths
     fmt::print("\n");
   }
   if (difference.nats.empty()) return;
-  const auto json = divergence_to_json(difference.nats);
-  fmt::print("{:<{}}  KL of {} scored tokens: mean {:.3g} nats, 95th percentile {:.3g}, 99th {:.3g}\n", "", widths.task,
-             difference.nats.size(), json["mean"].get<double>(), json["p95"].get<double>(), json["p99"].get<double>());
+  fmt::print("{:<{}}  KL {}\n", "", widths.task, divergence_text(difference.nats));
 }
 
 Json paired_to_json(const PairedScore& paired) {
@@ -94,6 +86,17 @@ Json paired_to_json(const PairedScore& paired) {
 }
 
 }  // namespace
+
+Json divergence_to_json(const std::vector<double>& nats) {
+  const auto high = quantiles(nats, {0.95, 0.99});
+  return {{"tokens", nats.size()}, {"mean", mean_of(nats)}, {"p95", high[0]}, {"p99", high[1]}};
+}
+
+std::string divergence_text(const std::vector<double>& nats) {
+  const auto high = quantiles(nats, {0.95, 0.99});
+  return fmt::format("of {} scored tokens: mean {:.3g} nats, 95th percentile {:.3g}, 99th {:.3g}", nats.size(),
+                     mean_of(nats), high[0], high[1]);
+}
 
 void print_figures(const std::vector<TaskFigures>& all, bool shows_kept) {
   const auto groups = groups_of(all);

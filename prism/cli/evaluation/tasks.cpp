@@ -1,4 +1,4 @@
-// prism eval --task piqa, blimp, ...: what a model, or two of them, answer to the items of tasks.
+// prism eval --task perplexity, piqa, ...: what a model, or two of them, answer to the items of tasks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 
 #include "prism/checkpoint/prompt_cache.h"
 #include "prism/cli/evaluation/eval.h"
+#include "prism/cli/evaluation/perplexity_output.h"
 #include "prism/cli/evaluation/questions.h"
 #include "prism/cli/evaluation/result_folder.h"
 #include "prism/cli/evaluation/task_output.h"
@@ -21,6 +22,7 @@
 #include "prism/core/text/counted.h"
 #include "prism/core/text/printable.h"
 #include "prism/core/timer.h"
+#include "prism/evaluation/perplexity.h"
 #include "prism/evaluation/tasks/answers.h"
 #include "prism/evaluation/tasks/figures.h"
 #include "prism/evaluation/tasks/samples.h"
@@ -67,16 +69,27 @@ Json settings_of(const LoadedModel& loaded, const EvalWords& words) {
   for (const auto& [name, value] :
        prompt_fingerprint(decoder, *loaded.folder.tokenizer, loaded.prefill.options(), decoder.compute_type()))
     settings["fingerprint"][name] = value;
+  if (words.tasks.front() == kPerplexity)
+    settings.update({{"window", words.windows.window}, {"stride", words.windows.stride}});
   if (asks_made(words)) settings.update({{"samples", words.ruler.samples}, {"seed", words.ruler.seed}});
   if (asks_grid(words)) settings.update({{"grid_lengths", words.ruler.lengths}, {"grid_depths", words.ruler.depths}});
   return settings;
 }
 
-/// The progress line of a task.
+/// The progress line of a task: questions by the item, texts, which may be books, by the token.
 class TaskProgress {
  public:
-  explicit TaskProgress(const Questions& questions)
-      : progress_("eval " + questions.task.name, std::ssize(questions.items), " items") {}
+  /// @param models  that read the items, one after the other.
+  TaskProgress(const Questions& questions, const TaskModel& model, int64_t models) {
+    const auto& [task, items] = questions;
+    const auto counts = task.is_text() ? model.count_tokens(task, items) : std::vector<int64_t>();
+    for (const int64_t count : counts) tokens_before_.push_back(tokens_before_.back() + models * count);
+    if (task.is_text()) {
+      progress_.emplace("eval " + task.name, tokens_before_.back(), " tokens");
+    } else {
+      progress_.emplace("eval " + task.name, std::ssize(items), " items");
+    }
+  }
 
   void step(int64_t tokens) {
     tokens_ += tokens;
@@ -84,13 +97,19 @@ class TaskProgress {
   }
   void batch(int64_t items) {
     items_ = items;
+    if (counts_tokens()) tokens_ = tokens_before_[static_cast<size_t>(items)];  // also those of an earlier call
     show();
   }
 
  private:
-  void show() { progress_.update(items_, fmt::format("{} tokens", short_number(static_cast<double>(tokens_)))); }
+  bool counts_tokens() const { return tokens_before_.size() > 1; }
+  void show() {
+    if (counts_tokens()) return progress_->update(std::min(tokens_, tokens_before_.back()));
+    progress_->update(items_, fmt::format("{} tokens", short_number(static_cast<double>(tokens_))));
+  }
 
-  Progress progress_;
+  std::vector<int64_t> tokens_before_ = {0};  ///< each text, and after the last
+  std::optional<Progress> progress_;
   int64_t items_ = 0, tokens_ = 0;
 };
 
@@ -123,8 +142,9 @@ struct Course {
   bool is_resumed = false;  ///< some answers are of an earlier call, and no times of attention are known
 };
 
-/// "spectral, density 0.310, recall 0.9120".
+/// "spectral, density 0.310, recall 0.9120"; empty for dense attention.
 std::string attention_text(const LoadedModel& loaded, const std::vector<TaskFigures>& figures, const Course& course) {
+  if (!loaded.prefill.selects()) return "";
   if (!course.is_resumed) return prefill_text(loaded.prefill.options(), loaded.meter.layers());
   KeptCounts kept;
   for (const auto& each : figures) kept += each.kept;
@@ -149,20 +169,36 @@ void print_results(const EvalWords& words, const LoadedModel& loaded, const std:
                                               : loaded.dtype());
 }
 
+bool is_perplexity(const std::vector<Questions>& all) {
+  return !all.empty() && all.front().task.name == kPerplexity;
+}
+
+void print_perplexity(const EvalWords& words, const LoadedModel& loaded, const PerplexityResult& result,
+                      const std::vector<TaskFigures>& figures, const Course& course) {
+  prism::print_perplexity(
+      words, result,
+      {.model = loaded.name,
+       .dtype = loaded.dtype(),
+       .attention = attention_text(loaded, figures, course),
+       .prefill = course.is_resumed ? Json() : prefill_to_json(loaded.prefill.options(), loaded.meter.layers()),
+       .seconds = course.seconds});
+}
+
 void evaluate_one(const EvalWords& words, const std::vector<Questions>& all, LoadedModel& loaded) {
   std::optional<ResultFolder> folder;
   if (!words.out.empty()) folder.emplace(words.out, settings_of(loaded, words));
   const Timer timer;
   Course course{.context = loaded.context()};
   std::vector<TaskFigures> figures;
+  std::vector<ItemAnswers> answers;
   for (const auto& questions : all) {
     std::optional<SampleFile> file;
     if (folder) file.emplace(folder->samples(questions.task), questions.task, questions.items);
     course.is_resumed = course.is_resumed || (file && !file->answers().empty());
     const Timer task_timer;
-    TaskProgress progress(questions);
+    TaskProgress progress(questions, loaded.model, /*models=*/1);
     try {
-      const auto answers = answer_all(
+      answers = answer_all(
           loaded.model, questions.task, questions.items, file ? &*file : nullptr,
           [&](int64_t tokens) { progress.step(tokens); }, [&](int64_t items) { progress.batch(items); });
       figures.push_back(figures_of(questions, answers, words));
@@ -176,27 +212,52 @@ void evaluate_one(const EvalWords& words, const std::vector<Questions>& all, Loa
     }
   }
   if (folder) folder->write(figures);
-  course.seconds = timer.seconds();
-  print_results(words, loaded, figures, course);
+  course.seconds = timer.seconds() - all_layers(loaded.meter.layers()).measure_seconds;
+  if (is_perplexity(all)) {
+    const auto& [task, items] = all.front();
+    print_perplexity(words, loaded, perplexity_of(task, items, answers, loaded.model), figures, course);
+  } else {
+    print_results(words, loaded, figures, course);
+  }
 }
 
-void evaluate_both(const EvalWords& words, const std::vector<Questions>& all, LoadedModel& a, LoadedModel& b) {
+TaskPair::Answers answer_both(const Questions& questions, TaskPair& pair, const TaskModel& a) {
+  TaskProgress progress(questions, a, /*models=*/2);
+  TaskPair::Answers found;
+  for (std::span<const TaskItem> rest(questions.items); !rest.empty();) {
+    const auto batch = next_items(rest);
+    auto more = pair.answer(questions.task, batch, [&](int64_t tokens) { progress.step(tokens); });
+    std::ranges::move(more.a, std::back_inserter(found.a));
+    std::ranges::move(more.b, std::back_inserter(found.b));
+    std::ranges::move(more.divergences, std::back_inserter(found.divergences));
+    rest = rest.subspan(batch.size());
+    progress.batch(std::ssize(found.a));
+  }
+  return found;
+}
+
+void compare_perplexities(const EvalWords& words, const Questions& questions, LoadedModel& a, LoadedModel& b) {
+  TaskPair pair(a.model, b.model);
+  pair.check(questions.task);
+  const auto found = answer_both(questions, pair, a.model);
+  const auto result_of = [&](const LoadedModel& loaded, const std::vector<ItemAnswers>& answers) {
+    auto result = perplexity_of(questions.task, questions.items, answers, loaded.model);
+    if (!words.json) print_row("model", plain_line(loaded.name));
+    print_perplexity(words, loaded, result, {figures_of(questions, answers, words)}, {});
+    if (!words.json) fmt::print("\n");
+    return result;
+  };
+  const auto first = result_of(a, found.a), second = result_of(b, found.b);
+  print_perplexity_difference(words, b.name, first, second, found.divergences);
+}
+
+void compare_tasks(const EvalWords& words, const std::vector<Questions>& all, LoadedModel& a, LoadedModel& b) {
   TaskPair pair(a.model, b.model);
   for (const auto& questions : all) pair.check(questions.task);
   std::vector<TaskFigures> figures_a, figures_b;
   std::vector<TaskDifference> differences;
   for (const auto& questions : all) {
-    TaskProgress progress(questions);
-    TaskPair::Answers found;
-    for (std::span<const TaskItem> rest(questions.items); !rest.empty();) {
-      const auto batch = next_items(rest);
-      auto more = pair.answer(questions.task, batch, [&](int64_t tokens) { progress.step(tokens); });
-      std::ranges::move(more.a, std::back_inserter(found.a));
-      std::ranges::move(more.b, std::back_inserter(found.b));
-      std::ranges::move(more.divergences, std::back_inserter(found.divergences));
-      rest = rest.subspan(batch.size());
-      progress.batch(std::ssize(found.a));
-    }
+    auto found = answer_both(questions, pair, a.model);
     figures_a.push_back(figures_of(questions, found.a, words));
     figures_b.push_back(figures_of(questions, found.b, words));
     differences.push_back({questions.task, differences_of(questions.task, questions.items, found.a, found.b),
@@ -217,6 +278,10 @@ void evaluate_both(const EvalWords& words, const std::vector<Questions>& all, Lo
     print_row("difference", "the first minus the second");
     print_differences(differences);
   }
+}
+
+void evaluate_both(const EvalWords& words, const std::vector<Questions>& all, LoadedModel& a, LoadedModel& b) {
+  is_perplexity(all) ? compare_perplexities(words, all.front(), a, b) : compare_tasks(words, all, a, b);
 }
 
 }  // namespace
@@ -250,6 +315,10 @@ void run_tasks(EvalWords& words) {
     other.emplace(load_model_with_tokenizer(words.against, words.compute, "eval"));
     context = std::min(context, other->decoder->config().context);
   }
+  if (is_perplexity(all)) {
+    const auto has_budgets = [](const ModelFolder& model) { return layers_with_budgets(model.decoder->config()) > 0; };
+    all.front().task = perplexity_task(words.windows, context, has_budgets(folder) || (other && has_budgets(*other)));
+  }
   add_made_questions(words, folder, context, all);
   const auto load = [&](const std::string& name, const ModelFolder& model, const PrefillOptions& options) {
     check_prefill(model.decoder->config(), options);
@@ -257,15 +326,16 @@ void run_tasks(EvalWords& words) {
                                          costs_on_this_machine(cost_shapes(options, model.decoder)), words);
   };
   const auto first = load(words.model, folder, words.prefill.options);
-  if (!compares) {
-    evaluate_one(words, all, *first);
-  } else if (other) {
-    evaluate_both(words, all, *first, *load(words.against, *other, words.prefill.options));
-  } else {
-    const auto name = fmt::format("{} with {} attention", words.model, words.against_prefill);
-    evaluate_both(words, all, *first, *load(name, folder, other_prefill));
+  std::unique_ptr<LoadedModel> second;
+  if (other) {
+    second = load(words.against, *other, words.prefill.options);
+  } else if (compares) {
+    second = load(fmt::format("{} with {} attention", words.model, words.against_prefill), folder, other_prefill);
   }
+  second ? evaluate_both(words, all, *first, *second) : evaluate_one(words, all, *first);
   flush_output();
+  for (const auto* loaded : {first.get(), second.get()})
+    if (loaded != nullptr) say_notes(loaded->prefill.notes());
 }
 
 }  // namespace prism

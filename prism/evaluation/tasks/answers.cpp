@@ -35,19 +35,30 @@ struct ItemRequests {
 };
 
 /// @param context  in tokens.
+EncodedQuery encode(const Task& task, const TaskQuery& query, const TaskModel& model, int64_t context) {
+  const auto& tokenizer = model.tokenizer();
+  switch (task.kind) {
+    case TaskKind::rolling:
+      return encode_rolling(tokenizer, query.continuation, context);
+    case TaskKind::halves:
+      return encode_halves(tokenizer, query.continuation);
+    case TaskKind::windows:
+      return encode_windows(tokenizer, query.continuation, task.window, task.stride, model.decoder()->word_starts());
+    default:
+      return encode_query(tokenizer, query, context);
+  }
+}
+
 ItemRequests encode_items(const Task& task, std::span<const TaskItem> items, const TaskModel& model, int64_t context) {
   ItemRequests made;
   for (size_t i = 0; i < items.size(); ++i) {
     auto& answers = made.answers.emplace_back();
     for (size_t q = 0; q < items[i].queries.size(); ++q) {
-      const auto& query = items[i].queries[q];
-      auto encoded = task.kind == TaskKind::rolling  ? encode_rolling(model.tokenizer(), query.continuation, context)
-                     : task.kind == TaskKind::halves ? encode_halves(model.tokenizer(), query.continuation)
-                                                     : encode_query(model.tokenizer(), query, context);
+      auto encoded = encode(task, items[i].queries[q], model, context);
       answers.answers.push_back({.is_greedy = true, .text = {}});
       answers.cut += encoded.cut > 0;
       for (auto& each : encoded.requests) {
-        each.budget_tokens = each.scored_from;
+        each.budget_tokens = each.scored_from - each.unread;
         answers.tokens += each.predictions();
         made.requests.push_back(std::move(each));
         made.places.push_back({i, q});
@@ -142,6 +153,18 @@ void TaskModel::count_kept(std::vector<ItemAnswers>& answers) {
   found.visible_blocks = now.visible_blocks - counted_.visible_blocks;
   counted_ = now;
   answers.front().kept = found;
+}
+
+std::vector<int64_t> TaskModel::count_tokens(const Task& task, std::span<const TaskItem> items) const {
+  std::vector<int64_t> counts;
+  for (const auto& item : items) {
+    check_not_stopped(kEvaluation);
+    auto& count = counts.emplace_back(0);
+    for (const auto& query : item.queries)
+      for (const auto& each : encode(task, query, *this, decoder_->config().context).requests)
+        count += std::ssize(each.tokens) - each.unread - 1;
+  }
+  return counts;
 }
 
 std::vector<ItemAnswers> TaskModel::answer(const Task& task, std::span<const TaskItem> items,

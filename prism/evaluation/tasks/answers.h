@@ -76,6 +76,9 @@ class TaskModel {
   std::vector<ItemAnswers> answer(const Task& task, std::span<const TaskItem> items,
                                   const Scorer::OnStep& on_step = {});
 
+  /// Tokens that answer() reads of each of these texts.
+  std::vector<int64_t> count_tokens(const Task& task, std::span<const TaskItem> items) const;
+
   const Decoder& decoder() const { return decoder_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
 

@@ -5,6 +5,8 @@
 
 #include "prism/core/error.h"
 #include "prism/evaluation/tasks/row_values.h"
+#include "prism/evaluation/text_windows.h"
+#include "prism/evaluation/windows.h"
 #include "prism/template/library/text_pieces.h"
 
 namespace prism {
@@ -89,6 +91,16 @@ EncodedQuery encode_halves(const Tokenizer& tokenizer, std::string_view text) {
     if (opens) *first = *special.opening;
     encoded.requests.push_back({.tokens = {first, first + kHalvesWindow}, .scored_from = kHalvesWindow / 2 + 1});
   }
+  return encoded;
+}
+
+EncodedQuery encode_windows(const Tokenizer& tokenizer, std::string_view text, int64_t window, int64_t stride,
+                            const std::vector<uint8_t>& word_starts) {
+  auto tokens = tokenizer.encode(text, SpecialTokens::as_text);
+  if (const auto opening = tokenizer.special_ids().opening) tokens.insert(tokens.begin(), *opening);
+  EncodedQuery encoded;
+  for (const auto& each : cut_windows(0, std::ssize(tokens), window, stride))
+    encoded.requests.push_back(score_request(tokens, {each}, word_starts));
   return encoded;
 }
 

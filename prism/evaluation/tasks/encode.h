@@ -39,4 +39,11 @@ constexpr int64_t kHalvesWindow = 512;
 /// @throws InputError for a text of fewer than 512 tokens.
 EncodedQuery encode_halves(const Tokenizer& tokenizer, std::string_view text);
 
+/// A document in windows, cut as in evaluation/windows.h. If the tokenizer has an opening token, it precedes the
+/// document, as in training; otherwise the document's first token is not predicted. Special tokens that are spelled in
+/// the text stay text.
+/// @param word_starts  as score_request().
+EncodedQuery encode_windows(const Tokenizer& tokenizer, std::string_view text, int64_t window, int64_t stride,
+                            const std::vector<uint8_t>& word_starts);
+
 }  // namespace prism

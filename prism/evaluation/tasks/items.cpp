@@ -17,6 +17,7 @@
 #include "prism/data/text_files.h"
 #include "prism/evaluation/tasks/data_files.h"
 #include "prism/evaluation/tasks/row_values.h"
+#include "prism/evaluation/text_windows.h"
 #include "prism/template/library/text_pieces.h"
 
 namespace prism {
@@ -138,6 +139,24 @@ std::vector<TaskItem> items_of(const Task& task, const fs::path& file, int64_t l
 }
 
 }  // namespace
+
+std::vector<TaskItem> text_items(const Task& task, TextSource& source, int64_t documents) {
+  std::vector<TaskItem> items;
+  std::string text;
+  while (auto piece = source.next()) {
+    check_not_stopped(kEvaluation);
+    if (piece->first && documents > 0 && std::ssize(items) == documents) break;
+    if (piece->first) text.clear();
+    text += piece->text;
+    if (!piece->last) continue;
+    items.push_back(task.item({{"page", std::move(text)}}));
+    describe_text(items.back().row);
+  }
+  PRISM_CHECK(!items.empty(), kEvaluation,
+              "expected text; found none (empty documents: {}); name a file with text in it.",
+              source.empty_documents());
+  return items;
+}
 
 std::vector<std::string> wikitext_pages(const std::string& text) {
   std::vector<std::string> pages;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "prism/data/text_source.h"
 #include "prism/evaluation/tasks/task.h"
 
 namespace prism {
@@ -30,6 +31,10 @@ struct ItemOptions {
 ///         without rows; for a negative limit or number of shots, too few rows of shots, and shots of a task without
 ///         questions.
 std::vector<TaskItem> read_items(const Task& task, const std::string& data, const ItemOptions& options);
+
+/// The documents of texts as items of the task `perplexity`. @param documents  only the first ones; 0: all.
+/// @throws InputError as TextSource, and for texts without a document; FailedError at SIGINT or SIGTERM (core/stop.h).
+std::vector<TaskItem> text_items(const Task& task, TextSource& source, int64_t documents);
 
 /// The documents of a file of WikiText, each from its heading on.
 /// Source: EleutherAI/wikitext_document_level, which the harness reads.

@@ -1,12 +1,15 @@
 #include "prism/evaluation/tasks/row_values.h"
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 #include <utility>
 
 #include "prism/core/error.h"
+#include "prism/core/text/utf8.h"
 #include "prism/template/library/text_pieces.h"
 #include "prism/template/values/characters.h"
+#include "prism/tokenizer/split/unicode_classes.h"
 
 namespace prism {
 namespace {
@@ -88,6 +91,29 @@ std::vector<std::string> list_of(const Json& row, const char* name) {
   std::vector<std::string> texts;
   for (const auto& each : value) texts.push_back(text_in(each, name));
   return texts;
+}
+
+int64_t count_words(std::string_view text) {
+  const uint8_t* classes = character_classes();
+  int64_t words = 0;
+  bool is_inside = false;
+  const auto take = [&](bool is_space) {
+    words += !is_space && !is_inside;
+    is_inside = !is_space;
+  };
+  while (!text.empty()) {
+    const size_t well_formed = std::min(find_invalid_utf8(text), text.size());
+    for (size_t at = 0; at < well_formed;) {
+      const Character character = decode_character(text, at);
+      take((classes[character.code] & kSpace) != 0);
+      at += character.length;
+    }
+    text.remove_prefix(well_formed);
+    if (text.empty()) break;
+    take(/*is_space=*/false);
+    text.remove_prefix(1);
+  }
+  return words;
 }
 
 int64_t words_between_blanks(const std::string& text) {

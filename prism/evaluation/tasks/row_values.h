@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "prism/core/fields.h"
@@ -25,6 +26,9 @@ std::vector<std::string> list_of(const Json& row, const char* name);
 /// A list of texts, or one text as a list of one.
 std::vector<std::string> texts_of(const Json& row, const char* name);
 
+/// Words between white space (Unicode's White_Space). Attached punctuation belongs to its word, and so does a byte that
+/// is not UTF-8.
+int64_t count_words(std::string_view text);
 /// Parts between runs of white space, as Python's len(re.split(r"\s+", text)): blanks at an end count as one more.
 int64_t words_between_blanks(const std::string& text);
 /// Without the marks that WikiHow's texts in HellaSwag have. Source: the harness's preprocess().

@@ -117,6 +117,15 @@ TaskItem book(const Json& row) {
   return whole_text(row, page, page);
 }
 
+/// A document of a user's texts, which may be white space alone.
+TaskItem document(const Json& row) {
+  const auto page = text_of(row, "page");
+  TaskItem item{.row = row, .queries = {{"", page}}};
+  item.words = count_words(page);
+  item.bytes = std::ssize(page);
+  return item;
+}
+
 /// A user's questions: query, choices, gold; the context is taken as it is written.
 TaskItem multiple_choice(const Json& row) {
   const auto query = text_of(row, "query");
@@ -212,6 +221,10 @@ std::vector<Task> make_tasks() {
   const std::vector<std::string> by_length = {"acc", "acc_norm", "acc_bytes"},
                                  perplexities = {"word_perplexity", "byte_perplexity", "bits_per_byte"};
   std::vector<Task> tasks = {
+      {.name = kPerplexity,
+       .kind = windows,
+       .figures = {"token_perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte"},
+       .item = document},
       {.name = "piqa",
        .files = {"piqa/valid.jsonl"},
        .figures = by_length,

@@ -19,6 +19,7 @@ enum class TaskKind {
   completion,  ///< the log-likelihood of one continuation, and whether the model would have written it
   rolling,     ///< the log-likelihood of a whole text
   halves,      ///< the same of the second half of each of its windows, as llama.cpp's perplexity
+  windows,     ///< the same in windows of a length and at a distance that the user chooses
   generation,  ///< text until a stop string
 };
 
@@ -52,15 +53,19 @@ struct Task {
   double chance = 0;  ///< the accuracy of guessing; 0: not stated
   /// Labels that rows lack are in a file beside theirs: valid-labels.lst beside valid.jsonl.
   bool has_label_file = false;
-  int64_t parts = 1;         ///< tasks of its group
-  bool reads_texts = false;  ///< each text file of the data folder is an item
-  double version = 1;        ///< of the harness's definition
+  int64_t parts = 1;               ///< tasks of its group
+  bool reads_texts = false;        ///< each text file of the data folder is an item
+  double version = 1;              ///< of the harness's definition
+  int64_t window = 0, stride = 0;  ///< windows: as TextWindowOptions, complete
 
   /// Returns true if an item is a whole text, not a question.
-  bool is_text() const { return kind == TaskKind::rolling || kind == TaskKind::halves; }
+  bool is_text() const { return kind == TaskKind::rolling || kind == TaskKind::halves || kind == TaskKind::windows; }
   /// Returns true if an item's row names a file instead of holding its text, which may be a book.
-  bool names_file() const { return reads_texts || kind == TaskKind::halves; }
+  bool names_file() const { return reads_texts || kind == TaskKind::halves || kind == TaskKind::windows; }
 };
+
+/// The task whose items are a user's own texts.
+constexpr const char* kPerplexity = "perplexity";
 
 /// All tasks by name, those of a group after each other.
 const std::vector<Task>& all_tasks();

@@ -93,7 +93,7 @@ TEST(Tasks, HaveGroupsAndSuggestNames) {
   const auto names = task_names();
   EXPECT_EQ(std::set(names.begin(), names.end()).size(), names.size());
   EXPECT_REFUSED(find_tasks({"piqua"}), "did you mean piqa?");
-  EXPECT_REFUSED(find_tasks({"squad"}), "expected a task that is one of piqa");
+  EXPECT_REFUSED(find_tasks({"squad"}), "expected a task that is one of perplexity, piqa");
 }
 
 TEST(EncodeQuery, DividesContextAndContinuationAsTheHarnessDoes) {
