@@ -6,7 +6,7 @@
 #                                                         20 documents of WikiText-2; an hour for 135M parameters on two cores
 #   scripts/study_evaluation.sh long-context MODEL NAME [LENGTH...]
 #                                                         RULER, needles and five novels at 2048, 4096 and 8192 tokens and, with
-#                                                         YaRN, at 16384, or at the lengths given: 10, 5, 3 and 2 prompts of
+#                                                         YaRN, at 16384, or at the lengths given: 5, 3, 2 and 1 prompts of
 #                                                         each task; for 135M parameters about an hour a length
 #
 # MODEL is anything that prism eval reads; NAME names its figures. Data come from PRISM_DATA (../shared/data by default).
@@ -20,7 +20,7 @@ case "${1:-}" in
   *) usage "expected zero-shot or long-context; found \"${1:-}\"" ;;
 esac
 [[ $# -ge 3 && $3 =~ ^[a-z0-9_-]+$ ]] || usage "expected MODEL and a NAME in lower case; found \"${*:2}\""
-declare -A samples=([2048]=10 [4096]=5 [8192]=3 [16384]=2)
+declare -A samples=([2048]=5 [4096]=3 [8192]=2 [16384]=1)
 lengths=("${@:4}")
 if [ "$1" == zero-shot ]; then
   [ $# == 3 ] || usage "expected no length for zero-shot; found \"${*:4}\""

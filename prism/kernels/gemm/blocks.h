@@ -91,8 +91,10 @@ struct LanePanels {
     }
   }
 
+  /// Rows of a strip: a panel's, divided evenly, because the sums of a strip of two rows would wait for each other.
+  static constexpr int64_t kEvenRows = divide_up(Op::kLanes, divide_up(Op::kLanes, Op::kTileRows));
   /// Number of rows of the strip that starts at `row`.
-  static int64_t strip(int64_t row) { return std::min<int64_t>(Op::kTileRows, Op::kLanes - row % Op::kLanes); }
+  static int64_t strip(int64_t row) { return std::min(kEvenRows, Op::kLanes - row % Op::kLanes); }
   static simd::LeftRows<Op> rows(const Element* packed, int64_t inner, int64_t row) {
     const int64_t lane = row % Op::kLanes;
     return {packed + P::offset(inner, row - lane) + lane * Op::kPair, Op::kPair, Op::kLanes * Op::kPair};
