@@ -181,7 +181,7 @@ void print_perplexity(const EvalWords& words, const LoadedModel& loaded, const P
        .dtype = loaded.dtype(),
        .attention = attention_text(loaded, figures, course),
        .prefill = course.is_resumed ? Json() : prefill_to_json(loaded.prefill.options(), loaded.meter.layers()),
-       .seconds = course.seconds});
+       .seconds = course.is_resumed ? 0 : course.seconds});  // tokens/s are of all tokens
 }
 
 void evaluate_one(const EvalWords& words, const std::vector<Questions>& all, LoadedModel& loaded) {
