@@ -317,7 +317,10 @@ void run_tasks(EvalWords& words) {
   }
   if (is_perplexity(all)) {
     const auto has_budgets = [](const ModelFolder& model) { return layers_with_budgets(model.decoder->config()) > 0; };
-    all.front().task = perplexity_task(words.windows, context, has_budgets(folder) || (other && has_budgets(*other)));
+    auto& task = all.front().task;
+    task = perplexity_task(words.windows, context, has_budgets(folder) || (other && has_budgets(*other)));
+    words.windows.window = task.window;
+    words.windows.stride = task.stride;
   }
   add_made_questions(words, folder, context, all);
   const auto load = [&](const std::string& name, const ModelFolder& model, const PrefillOptions& options) {

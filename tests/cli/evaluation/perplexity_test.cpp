@@ -164,6 +164,8 @@ TEST(Eval, ResumesAtTheNextDocument) {
   EXPECT_EQ(read_text(folder / "samples_perplexity.jsonl"), samples);
   EXPECT_EQ(read_text(folder / "results_prism.json"), results);
   auto other = words;
+  other.insert(other.end(), {"--window", "32"});
+  EXPECT_EQ(run(other).status, 0) << "the default";
   other.insert(other.end(), {"--stride", "4"});
   expect_sentence(run(other), 2, {"expected results of the same settings", "stride"});
 }
