@@ -59,9 +59,6 @@ Json settings_of(const LoadedModel& loaded, const EvalWords& words) {
   const auto& decoder = *loaded.folder.decoder;
   Json settings = {{"model", loaded.name},
                    {"dtype", loaded.dtype()},
-                   {"limit", words.items.limit},
-                   {"shots", words.items.shots},
-                   {"chat_template", words.apply_chat_template},
                    {"selector", loaded.prefill.options().selector},
                    {"selector_settings", loaded.prefill.options().settings},
                    {"selector_changes", words.prefill.sets},
@@ -69,8 +66,12 @@ Json settings_of(const LoadedModel& loaded, const EvalWords& words) {
   for (const auto& [name, value] :
        prompt_fingerprint(decoder, *loaded.folder.tokenizer, loaded.prefill.options(), decoder.compute_type()))
     settings["fingerprint"][name] = value;
-  if (words.tasks.front() == kPerplexity)
+  if (words.tasks.front() == kPerplexity) {
     settings.update({{"window", words.windows.window}, {"stride", words.windows.stride}});
+  } else {
+    settings.update(
+        {{"limit", words.items.limit}, {"shots", words.items.shots}, {"chat_template", words.apply_chat_template}});
+  }
   if (asks_made(words)) settings.update({{"samples", words.ruler.samples}, {"seed", words.ruler.seed}});
   if (asks_grid(words)) settings.update({{"grid_lengths", words.ruler.lengths}, {"grid_depths", words.ruler.depths}});
   return settings;
@@ -206,16 +207,18 @@ void evaluate_one(const EvalWords& words, const std::vector<Questions>& all, Loa
     } catch (const FailedError&) {
       if (stop_signal() == 0 || !folder) throw;
       folder->add_seconds(questions.task, task_timer.seconds());
-      throw FailedError("eval", fmt::format("stopped by a signal; the answers so far are in {}, and the same command "
-                                            "resumes.",
-                                            plain_line(words.out)));
+      throw FailedError("eval",
+                        fmt::format("stopped by a signal; the answers to the items that were done are in {}, and "
+                                    "the same command resumes.",
+                                    plain_line(words.out)));
     }
   }
-  if (folder) folder->write(figures);
   course.seconds = timer.seconds() - all_layers(loaded.meter.layers()).measure_seconds;
-  if (is_perplexity(all)) {
-    const auto& [task, items] = all.front();
-    print_perplexity(words, loaded, perplexity_of(task, items, answers, loaded.model), figures, course);
+  std::optional<PerplexityResult> perplexity;
+  if (is_perplexity(all)) perplexity = perplexity_of(all[0].task, all[0].items, answers, loaded.model);
+  if (folder) folder->write(figures);
+  if (perplexity) {
+    print_perplexity(words, loaded, *perplexity, figures, course);
   } else {
     print_results(words, loaded, figures, course);
   }
