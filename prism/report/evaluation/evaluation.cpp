@@ -118,6 +118,7 @@ class FolderReader {
     }
     for (const auto& [key, value] : row.items()) {
       if (!key.ends_with(kSuffix) || key.ends_with(kErrorSuffix)) continue;
+      if (value.is_null()) continue;  // it is not defined, e.g. the perplexity per word of a text without words
       EvaluatedFigure figure{.task = task,
                              .figure = key.substr(0, key.size() - kSuffix.size()),
                              .value = value.get<double>(),
