@@ -62,7 +62,7 @@ std::vector<TextWindow> cut_text(const TokenizedText& text, int64_t size, int64_
   std::vector<TextWindow> windows;
   int64_t begin = 0;
   for (size_t i = 0; i < text.lengths.size(); ++i) {
-    for (const auto& window : cut_windows(begin, text.lengths[i], size, stride)) windows.push_back({window, i, begin});
+    for (const auto& window : cut_windows(begin, text.lengths[i], size, stride)) windows.push_back({window, begin});
     begin += text.lengths[i];
   }
   PRISM_CHECK(
@@ -75,7 +75,7 @@ std::vector<TextWindow> cut_text(const TokenizedText& text, int64_t size, int64_
 
 ScoreRequest score_request(std::span<const int32_t> tokens, const TextWindow& each,
                            const std::vector<uint8_t>& word_starts) {
-  const auto& [window, document, begin] = each;
+  const auto& [window, begin] = each;
   int64_t unread = 0;
   if (!word_starts.empty()) {
     const int64_t before = window.begin - begin;
@@ -83,10 +83,7 @@ ScoreRequest score_request(std::span<const int32_t> tokens, const TextWindow& ea
     unread = tokens_since_start(passed, word_starts).value_or(before);
   }
   const auto first = tokens.begin() + window.begin - unread, last = tokens.begin() + window.begin + window.length + 1;
-  return {.tokens = {first, last},
-          .scored_from = unread + window.counted_from + 1,
-          .unread = unread,
-          .budget_tokens = window.counted_from + 1};
+  return {.tokens = {first, last}, .scored_from = unread + window.counted_from + 1, .unread = unread};
 }
 
 void check_not_stopped(const char* operation) {

@@ -1,10 +1,9 @@
 // A text as tokens, and the windows in which a model reads them.
 //
-//   const TokenizedText text = tokenize_text(source, tokenizer, {.documents = 10}, "perplexity");
-//   for (const auto& [window, document, begin] : cut_text(text, 1024, 512, "perplexity")) ...
+//   const TokenizedText text = tokenize_text(source, tokenizer, {.documents = 10}, "divergence");
+//   for (const auto& [window, begin] : cut_text(text, 1024, 512, "divergence")) ...
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -50,7 +49,6 @@ TokenizedText tokenize_text(TextSource& source, const Tokenizer& tokenizer, cons
 
 struct TextWindow {
   Window window;
-  size_t document = 0;
   int64_t document_begin = 0;
 };
 
@@ -58,8 +56,7 @@ struct TextWindow {
 /// the most memory comes first. @throws InputError if there is none.
 std::vector<TextWindow> cut_text(const TokenizedText& text, int64_t size, int64_t stride, const char* operation);
 
-/// What a scorer computes for a window. Head budgets read the tokens before the window's first counted prediction, and
-/// the token that it is made from.
+/// What a scorer computes for a window.
 /// @param tokens       of the whole text.
 /// @param word_starts  Trunk::word_starts(); with them, the request begins with the word that the window opens in.
 ScoreRequest score_request(std::span<const int32_t> tokens, const TextWindow& window,

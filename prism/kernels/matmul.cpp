@@ -74,19 +74,6 @@ Tensor matmul(const Tensor& a, const Tensor& b, torch::ScalarType type) {
   return out;
 }
 
-void bmm_into(const Tensor& out, const Tensor& a, const Tensor& b) {
-  PRISM_ASSERT(a.dim() == 3 && b.dim() == 3 && out.dim() == 3 && a.size(0) == out.size(0) && b.size(0) == out.size(0) &&
-                   out.scalar_type() == a.scalar_type(),
-               "matmul", "inconsistent batches or dtypes");
-  if (out.size(0) == 0) return;
-  if (kernels_for(out[0], a[0], b[0]) == nullptr) {
-    Tensor result = out;
-    at::bmm_out(result, a, b);
-    return;
-  }
-  for (int64_t i = 0; i < out.size(0); ++i) matmul_into(out[i], a[i], b[i]);
-}
-
 void matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate) {
   check_shapes(out, a, b);
   PRISM_ASSERT(!accumulate || out.scalar_type() != torch::kBFloat16, "matmul",
@@ -121,6 +108,20 @@ void matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, const Tens
   at::mm_out(result, a, b);
   if (bias.defined()) result.add_(bias);
   if (relu) result.relu_();
+}
+
+void bmm_into(const Tensor& out, const Tensor& a, const Tensor& b) {
+  PRISM_ASSERT(a.dim() == 3 && b.dim() == 3 && out.dim() == 3 && a.size(0) == out.size(0) && b.size(0) == out.size(0) &&
+                   out.scalar_type() == a.scalar_type(),
+               "matmul", "inconsistent batches or dtypes");
+  if (out.size(0) == 0) return;
+  check_shapes(out[0], a[0], b[0]);
+  if (kernels_for(out[0], a[0], b[0]) == nullptr) {
+    Tensor result = out;
+    at::bmm_out(result, a, b);
+    return;
+  }
+  for (int64_t i = 0; i < out.size(0); ++i) matmul_into(out[i], a[i], b[i]);
 }
 
 }  // namespace prism

@@ -26,9 +26,9 @@ void matmul_into(const torch::Tensor& out, const torch::Tensor& a, const torch::
 void matmul_into(const torch::Tensor& out, const torch::Tensor& a, const torch::Tensor& b, const torch::Tensor& bias,
                  bool relu);
 
-/// out[i] = a[i] b[i] for each i. Otherwise as matmul_into() without `accumulate`.
+/// out[i] = a[i] b[i] for each i, as matmul_into(). `out` must not overlap a or b.
 ///
-/// @param out  [B, M, N].  @param a  [B, M, K].  @param b  [B, K, N].
+/// @param out  [B, M, N] in the dtype of a and b, rows dense.  @param a  [B, M, K].  @param b  [B, K, N].
 void bmm_into(const torch::Tensor& out, const torch::Tensor& a, const torch::Tensor& b);
 
 }  // namespace prism

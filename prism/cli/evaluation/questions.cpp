@@ -52,6 +52,10 @@ void drop_repeated(std::vector<int64_t>& values) {
 
 }  // namespace
 
+bool asks_perplexity(const EvalWords& words) {
+  return words.tasks.front() == kPerplexity;
+}
+
 bool asks_made(const EvalWords& words) {
   return std::ranges::any_of(find_tasks(words.tasks), is_made);
 }
@@ -62,7 +66,7 @@ bool asks_grid(const EvalWords& words) {
 }
 
 void complete_questions(EvalWords& words) {
-  if (words.tasks.front() == kPerplexity) return;
+  if (asks_perplexity(words)) return;
   PRISM_CHECK(!words.data.empty(), "eval", "expected a folder with the files of {}; found none; name it with --data.",
               join_names(words.tasks));
   PRISM_CHECK(words.files.empty(), "eval",
@@ -84,7 +88,7 @@ std::vector<Questions> read_questions(const EvalWords& words) {
   std::vector<Questions> all;
   for (const auto& task : find_tasks(words.tasks)) {
     if (is_made(task)) continue;
-    if (task.name == kPerplexity) {
+    if (asks_perplexity(words)) {
       TextSource texts(words.files, words.text);
       all.push_back({task, text_items(task, texts, words.windows.documents)});
     } else {

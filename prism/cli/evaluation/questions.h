@@ -22,6 +22,8 @@ struct Questions {
 /// Removes lengths and depths that are named twice, and checks that options belong to a task that is asked for.
 /// @throws InputError also for questions without data, or with files.
 void complete_questions(EvalWords& words);
+/// Returns true if perplexity is asked for, which stands alone.
+bool asks_perplexity(const EvalWords& words);
 /// Returns true if some task of this kind is asked for: made (RULER, needle_grid), or else with files.
 bool asks_made(const EvalWords& words);
 bool asks_grid(const EvalWords& words);

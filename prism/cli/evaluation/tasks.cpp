@@ -66,7 +66,7 @@ Json settings_of(const LoadedModel& loaded, const EvalWords& words) {
   for (const auto& [name, value] :
        prompt_fingerprint(decoder, *loaded.folder.tokenizer, loaded.prefill.options(), decoder.compute_type()))
     settings["fingerprint"][name] = value;
-  if (words.tasks.front() == kPerplexity) {
+  if (asks_perplexity(words)) {
     settings.update({{"window", words.windows.window}, {"stride", words.windows.stride}});
   } else {
     settings.update(
@@ -170,10 +170,6 @@ void print_results(const EvalWords& words, const LoadedModel& loaded, const std:
                                               : loaded.dtype());
 }
 
-bool is_perplexity(const std::vector<Questions>& all) {
-  return !all.empty() && all.front().task.name == kPerplexity;
-}
-
 void print_perplexity(const EvalWords& words, const LoadedModel& loaded, const PerplexityResult& result,
                       const std::vector<TaskFigures>& figures, const Course& course) {
   prism::print_perplexity(
@@ -215,7 +211,7 @@ void evaluate_one(const EvalWords& words, const std::vector<Questions>& all, Loa
   }
   course.seconds = timer.seconds() - all_layers(loaded.meter.layers()).measure_seconds;
   std::optional<PerplexityResult> perplexity;
-  if (is_perplexity(all)) perplexity = perplexity_of(all[0].task, all[0].items, answers, loaded.model);
+  if (asks_perplexity(words)) perplexity = perplexity_of(all[0].task, all[0].items, answers, loaded.model);
   if (folder) folder->write(figures);
   if (perplexity) {
     print_perplexity(words, loaded, *perplexity, figures, course);
@@ -284,7 +280,7 @@ void compare_tasks(const EvalWords& words, const std::vector<Questions>& all, Lo
 }
 
 void evaluate_both(const EvalWords& words, const std::vector<Questions>& all, LoadedModel& a, LoadedModel& b) {
-  is_perplexity(all) ? compare_perplexities(words, all.front(), a, b) : compare_tasks(words, all, a, b);
+  asks_perplexity(words) ? compare_perplexities(words, all.front(), a, b) : compare_tasks(words, all, a, b);
 }
 
 }  // namespace
@@ -318,7 +314,7 @@ void run_tasks(EvalWords& words) {
     other.emplace(load_model_with_tokenizer(words.against, words.compute, "eval"));
     context = std::min(context, other->decoder->config().context);
   }
-  if (is_perplexity(all)) {
+  if (asks_perplexity(words)) {
     const auto has_budgets = [](const ModelFolder& model) { return layers_with_budgets(model.decoder->config()) > 0; };
     auto& task = all.front().task;
     task = perplexity_task(words.windows, context, has_budgets(folder) || (other && has_budgets(*other)));

@@ -14,7 +14,7 @@
 namespace prism {
 
 struct EncodedQuery {
-  std::vector<ScoreRequest> requests;  ///< one; for a rolling text, one for each window
+  std::vector<ScoreRequest> requests;  ///< one; for a text, one for each window
   int64_t cut = 0;                     ///< tokens of the beginning that the context has no room for
 };
 

@@ -1,5 +1,5 @@
 // Tasks of the field: what a model is asked about each item of a data set, and which answer is right. Prompts, requests
-// and figures are those of EleutherAI's lm-evaluation-harness 0.4.13.
+// and figures of all but perplexity are those of EleutherAI's lm-evaluation-harness 0.4.13.
 //
 //   for (const Task& task : find_tasks({"piqa", "blimp"})) items = read_items(task, "zero_shot", {});
 #pragma once
