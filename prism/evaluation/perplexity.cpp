@@ -74,7 +74,7 @@ PerplexityResult perplexity_of(const Task& task, std::span<const TaskItem> items
   result.has_budgets = layers_with_budgets(model.decoder()->config()) > 0;
   if (opening) result.opening = model.tokenizer().bytes(*opening);
   for (size_t i = 0; i < items.size(); ++i) {
-    const DocumentScore score{-answers[i].answers.at(0).log_likelihood, answers[i].tokens};
+    const DocumentScore score{0 - answers[i].answers.at(0).log_likelihood, answers[i].tokens};
     result.documents.push_back(score);
     result.nats += score.nats;
     result.tokens += score.tokens;

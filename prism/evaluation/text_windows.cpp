@@ -33,28 +33,36 @@ TextWindowOptions complete_windows(TextWindowOptions options, int64_t context, b
   return options;
 }
 
+void read_documents(TextSource& source, int64_t documents, const char* operation,
+                    const std::function<bool(Document&)>& read) {
+  int64_t begun = 0;
+  while (auto piece = source.next()) {
+    check_not_stopped(operation);
+    if (piece->first && documents > 0 && begun == documents) break;
+    if (piece->first) ++begun;
+    if (!read(*piece)) break;
+  }
+  PRISM_CHECK(begun > 0, operation, "expected text; found none (empty documents: {}); name a file with text in it.",
+              source.empty_documents());
+}
+
+void append_piece(std::vector<int32_t>& tokens, const Tokenizer& tokenizer, std::string_view piece, bool is_first) {
+  const auto opening = tokenizer.special_ids().opening;
+  if (is_first && opening) tokens.push_back(*opening);
+  const auto ids = tokenizer.encode(piece, SpecialTokens::as_text);
+  tokens.insert(tokens.end(), ids.begin(), ids.end());
+}
+
 TokenizedText tokenize_text(TextSource& source, const Tokenizer& tokenizer, const TextLimits& limits,
                             const char* operation) {
   TokenizedText text;
-  const auto opening = tokenizer.special_ids().opening;
-  while (const auto piece = source.next()) {
-    check_not_stopped(operation);
-    if (piece->first && limits.documents > 0 && std::ssize(text.lengths) == limits.documents) break;
-    if (piece->first) {
-      text.lengths.push_back(0);
-      if (opening) {
-        text.tokens.push_back(*opening);
-        ++text.lengths.back();
-      }
-    }
-    const auto ids = tokenizer.encode(piece->text, SpecialTokens::as_text);
-    text.tokens.insert(text.tokens.end(), ids.begin(), ids.end());
-    text.lengths.back() += std::ssize(ids);
-    if (reached(text, limits.tokens)) break;
-  }
-  PRISM_CHECK(!text.lengths.empty(), operation,
-              "expected text; found none (empty documents: {}); name a file with text in it.",
-              source.empty_documents());
+  read_documents(source, limits.documents, operation, [&](const Document& piece) {
+    const auto before = std::ssize(text.tokens);
+    append_piece(text.tokens, tokenizer, piece.text, piece.first);
+    if (piece.first) text.lengths.push_back(0);
+    text.lengths.back() += std::ssize(text.tokens) - before;
+    return !reached(text, limits.tokens);
+  });
   return text;
 }
 

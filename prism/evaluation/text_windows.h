@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "prism/data/text_source.h"
@@ -42,8 +44,16 @@ struct TextLimits {
   int64_t tokens = 0;  ///< at most
 };
 
-/// Special tokens spelled in the text stay text. The tokenizer's opening token precedes every document.
-/// @throws InputError for a source without text; FailedError at SIGINT or SIGTERM (core/stop.h).
+/// Reads the first documents of a source piece by piece, until `read` returns false. @param documents  0: all.
+/// @throws InputError as TextSource, and for a source without text; FailedError at SIGINT or SIGTERM (core/stop.h).
+void read_documents(TextSource& source, int64_t documents, const char* operation,
+                    const std::function<bool(Document&)>& read);
+
+/// Appends the tokens of a document, or of a piece of one. If the tokenizer has an opening token, it precedes the first
+/// piece. Special tokens spelled in the text stay text.
+void append_piece(std::vector<int32_t>& tokens, const Tokenizer& tokenizer, std::string_view piece, bool is_first);
+
+/// The documents of a source as tokens, by append_piece(). @throws as read_documents().
 TokenizedText tokenize_text(TextSource& source, const Tokenizer& tokenizer, const TextLimits& limits,
                             const char* operation);
 

@@ -66,7 +66,8 @@ Questions: the choice with the largest log-likelihood is the answer (acc); acc_n
 of the choice. Errors are standard errors. --shots K puts K solved items before each question.
 
 Perplexity and questions: --out writes the answer to each item, a document or a question, and the figures, in the
-harness's layout; the same command resumes an interrupted evaluation at the next item.
+harness's layout; the same command resumes an interrupted evaluation at the next item. A text that is one document
+begins anew; --separator divides it.
 
 --against evaluates a second model on the same texts, --against-prefill the same model under another kind of attention,
 and both print the difference with its standard error; the task divergence takes --against as the reference instead.
@@ -190,12 +191,12 @@ void check_is_language_model(const std::string& model) {
               model);
 }
 
-Json difference_to_json(const EvalWords& words, const char* task, double difference, double standard_error,
-                        const Interval& interval, int64_t counted) {
+Json difference_to_json(const EvalWords& words, const std::string& against, const char* task, double difference,
+                        double standard_error, const Interval& interval, int64_t counted) {
   const auto known = [&](double value) { return counted < 2 ? Json() : Json(value); };
   return {{"task", task},
           {"model", words.model},
-          {"against", words.against},
+          {"against", against},
           {"difference", difference},
           {"standard_error", known(standard_error)},
           {"low", known(interval.low)},

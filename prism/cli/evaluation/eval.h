@@ -29,9 +29,11 @@ struct EvalWords {
   // Divergence; its `windows` are those above.
   DivergenceOptions divergence;
   std::string cache_type = "auto";
-  // Tasks that ask questions.
-  std::string data, out, against_prefill;
+  // Perplexity and tasks that ask questions.
+  std::string out, against_prefill;
   std::vector<std::string> against_sets;
+  // Tasks that ask questions.
+  std::string data;
   ItemOptions items;
   RulerOptions ruler;
   bool apply_chat_template = false;
@@ -47,9 +49,10 @@ struct EvalWords {
 void print_row(std::string_view name, std::string_view value);
 
 /// The fields that all comparisons of two models begin with.
+/// @param against  what the second one is called.
 /// @param counted  documents or examples; with fewer than two, there is no error.
-Json difference_to_json(const EvalWords& words, const char* task, double difference, double standard_error,
-                        const Interval& interval, int64_t counted);
+Json difference_to_json(const EvalWords& words, const std::string& against, const char* task, double difference,
+                        double standard_error, const Interval& interval, int64_t counted);
 /// "-0.0123 to +0.0045, which contains 0".
 std::string interval_text(const Interval& interval, int digits);
 

@@ -32,8 +32,8 @@ Json to_json(const EvalWords& words, const PerplexityResult& result, const Perpl
                {"stride", result.stride},
                {"opening", result.opening},
                {"dtype", course.dtype},
-               {"conventions", result.conventions()}};
-  if (!course.prefill.is_null()) json["prefill"] = course.prefill;
+               {"conventions", result.conventions()},
+               {"prefill", course.prefill}};
   if (course.seconds > 0) json["seconds"] = course.seconds;
   return json;
 }
@@ -96,12 +96,11 @@ void print_perplexity_difference(const EvalWords& words, const std::string& agai
   const auto paired = paired_loss(a.documents, b.documents);
   if (!words.json) {
     print_paired(paired);
-    if (!divergences.empty()) print_row("KL", divergence_text(divergences));
+    if (!divergences.empty()) print_row("KL(second||first)", divergence_text(divergences));
     return;
   }
-  Json json = difference_to_json(words, "perplexity difference", paired.difference, paired.standard_error,
+  Json json = difference_to_json(words, against, "perplexity difference", paired.difference, paired.standard_error,
                                  paired.interval, paired.documents);
-  json["against"] = against;
   json.update(to_json(paired, a, b));
   if (!divergences.empty()) json["divergence"] = divergence_to_json(divergences);
   fmt::print("{}\n", to_text(json));

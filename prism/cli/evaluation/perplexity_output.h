@@ -16,7 +16,7 @@ namespace prism {
 struct PerplexityCourse {
   std::string model, dtype;
   std::string attention;  ///< over prompts, as one line; empty: dense
-  Json prefill;           ///< the same as prefill_to_json(); null: not known
+  Json prefill;           ///< the same as an object
   double seconds = 0;     ///< 0: not known
 };
 

@@ -71,7 +71,7 @@ void print_difference(const TaskDifference& difference, const NameWidths& widths
     fmt::print("\n");
   }
   if (difference.nats.empty()) return;
-  fmt::print("{:<{}}  KL {}\n", "", widths.task, divergence_text(difference.nats));
+  fmt::print("{:<{}}  KL(second || first) {}\n", "", widths.task, divergence_text(difference.nats));
 }
 
 Json paired_to_json(const PairedScore& paired) {

@@ -34,9 +34,9 @@ namespace {
 
 /// A model with what reads its prompts.
 struct LoadedModel {
-  LoadedModel(const std::string& name_given, const ModelFolder& folder_given, const PrefillOptions& options,
+  LoadedModel(const std::string& path_given, const ModelFolder& folder_given, const PrefillOptions& options,
               const PrefillCosts& costs, const EvalWords& words)
-      : name(name_given),
+      : path(path_given),
         folder(folder_given),
         meter(words.prefill.meter),
         prefill(options, costs, options.selector == "dense" ? nullptr : &meter),
@@ -46,8 +46,13 @@ struct LoadedModel {
 
   std::string dtype() const { return compute_type_name(folder.decoder->compute_type()); }
   int64_t context() const { return folder.decoder->config().context; }
+  double measure_seconds() const { return all_layers(meter.layers()).measure_seconds; }
+  /// The model, as it is told apart from the other one of a comparison.
+  std::string name(const EvalWords& words) const {
+    return words.against_prefill.empty() ? path : fmt::format("{} with {} attention", path, prefill.options().selector);
+  }
 
-  std::string name;
+  std::string path;
   const ModelFolder& folder;
   PrefillMeter meter;
   Prefill prefill;
@@ -57,7 +62,7 @@ struct LoadedModel {
 /// What the answers depend on.
 Json settings_of(const LoadedModel& loaded, const EvalWords& words) {
   const auto& decoder = *loaded.folder.decoder;
-  Json settings = {{"model", loaded.name},
+  Json settings = {{"model", loaded.path},
                    {"dtype", loaded.dtype()},
                    {"selector", loaded.prefill.options().selector},
                    {"selector_settings", loaded.prefill.options().settings},
@@ -143,14 +148,30 @@ struct Course {
   bool is_resumed = false;  ///< some answers are of an earlier call, and no times of attention are known
 };
 
+KeptCounts kept_of(const std::vector<TaskFigures>& figures) {
+  KeptCounts kept;
+  for (const auto& each : figures) kept += each.kept;
+  return kept;
+}
+
 /// "spectral, density 0.310, recall 0.9120"; empty for dense attention.
 std::string attention_text(const LoadedModel& loaded, const std::vector<TaskFigures>& figures, const Course& course) {
   if (!loaded.prefill.selects()) return "";
   if (!course.is_resumed) return prefill_text(loaded.prefill.options(), loaded.meter.layers());
-  KeptCounts kept;
-  for (const auto& each : figures) kept += each.kept;
+  const auto kept = kept_of(figures);
   return fmt::format("{}, density {:.3f}{}", loaded.prefill.options().selector, kept.density(),
                      kept.recall_queries > 0 ? fmt::format(", recall {:.4f}", kept.recall()) : "");
+}
+
+/// What was computed how, and what was kept; with the times and heads, unless some answers are of an earlier call.
+Json attention_to_json(const LoadedModel& loaded, const std::vector<TaskFigures>& figures, const Course& course) {
+  const auto& options = loaded.prefill.options();
+  if (!loaded.prefill.selects() || !course.is_resumed) return prefill_to_json(options, loaded.meter.layers());
+  auto json = prefill_to_json(options, {});
+  const auto kept = kept_of(figures);
+  json["density"] = kept.density();
+  if (kept.recall_queries > 0) json["recall"] = kept.recall();
+  return json;
 }
 
 /// Prints the figures of one model.
@@ -158,7 +179,7 @@ void print_results(const EvalWords& words, const LoadedModel& loaded, const std:
                    const Course& course) {
   if (words.json) {
     Json json = results_to_json(figures, settings_of(loaded, words), Json());
-    if (!course.is_resumed) json["prefill"] = prefill_to_json(loaded.prefill.options(), loaded.meter.layers());
+    json["prefill"] = attention_to_json(loaded, figures, course);
     if (course.seconds > 0) json["seconds"] = course.seconds;
     fmt::print("{}\n", to_text(json));
     return;
@@ -172,13 +193,12 @@ void print_results(const EvalWords& words, const LoadedModel& loaded, const std:
 
 void print_perplexity(const EvalWords& words, const LoadedModel& loaded, const PerplexityResult& result,
                       const std::vector<TaskFigures>& figures, const Course& course) {
-  prism::print_perplexity(
-      words, result,
-      {.model = loaded.name,
-       .dtype = loaded.dtype(),
-       .attention = attention_text(loaded, figures, course),
-       .prefill = course.is_resumed ? Json() : prefill_to_json(loaded.prefill.options(), loaded.meter.layers()),
-       .seconds = course.is_resumed ? 0 : course.seconds});  // tokens/s are of all tokens
+  prism::print_perplexity(words, result,
+                          {.model = loaded.path,
+                           .dtype = loaded.dtype(),
+                           .attention = attention_text(loaded, figures, course),
+                           .prefill = attention_to_json(loaded, figures, course),
+                           .seconds = course.is_resumed ? 0 : course.seconds});  // tokens/s are of all tokens
 }
 
 void evaluate_one(const EvalWords& words, const std::vector<Questions>& all, LoadedModel& loaded) {
@@ -193,23 +213,27 @@ void evaluate_one(const EvalWords& words, const std::vector<Questions>& all, Loa
     if (folder) file.emplace(folder->samples(questions.task), questions.task, questions.items);
     course.is_resumed = course.is_resumed || (file && !file->answers().empty());
     const Timer task_timer;
+    const double measured_before = loaded.measure_seconds();
+    const auto add_seconds = [&] {
+      folder->add_seconds(questions.task, task_timer.seconds() - (loaded.measure_seconds() - measured_before));
+    };
     TaskProgress progress(questions, loaded.model, /*models=*/1);
     try {
       answers = answer_all(
           loaded.model, questions.task, questions.items, file ? &*file : nullptr,
           [&](int64_t tokens) { progress.step(tokens); }, [&](int64_t items) { progress.batch(items); });
       figures.push_back(figures_of(questions, answers, words));
-      if (folder) folder->add_seconds(questions.task, task_timer.seconds());
+      if (folder) add_seconds();
     } catch (const FailedError&) {
       if (stop_signal() == 0 || !folder) throw;
-      folder->add_seconds(questions.task, task_timer.seconds());
+      add_seconds();
       throw FailedError("eval",
                         fmt::format("stopped by a signal; the answers to the items that were done are in {}, and "
                                     "the same command resumes.",
                                     plain_line(words.out)));
     }
   }
-  course.seconds = timer.seconds() - all_layers(loaded.meter.layers()).measure_seconds;
+  course.seconds = timer.seconds() - loaded.measure_seconds();
   std::optional<PerplexityResult> perplexity;
   if (asks_perplexity(words)) perplexity = perplexity_of(all[0].task, all[0].items, answers, loaded.model);
   if (folder) folder->write(figures);
@@ -241,13 +265,13 @@ void compare_perplexities(const EvalWords& words, const Questions& questions, Lo
   const auto found = answer_both(questions, pair, a.model);
   const auto result_of = [&](const LoadedModel& loaded, const std::vector<ItemAnswers>& answers) {
     auto result = perplexity_of(questions.task, questions.items, answers, loaded.model);
-    if (!words.json) print_row("model", plain_line(loaded.name));
+    if (!words.json) print_row("model", plain_line(loaded.name(words)));
     print_perplexity(words, loaded, result, {figures_of(questions, answers, words)}, {});
     if (!words.json) fmt::print("\n");
     return result;
   };
   const auto first = result_of(a, found.a), second = result_of(b, found.b);
-  print_perplexity_difference(words, b.name, first, second, found.divergences);
+  print_perplexity_difference(words, b.name(words), first, second, found.divergences);
 }
 
 void compare_tasks(const EvalWords& words, const std::vector<Questions>& all, LoadedModel& a, LoadedModel& b) {
@@ -263,14 +287,14 @@ void compare_tasks(const EvalWords& words, const std::vector<Questions>& all, Lo
                            std::move(found.divergences)});
   }
   for (const auto& [loaded, figures] : {std::pair{&a, &figures_a}, {&b, &figures_b}}) {
-    if (!words.json) print_row("model", plain_line(loaded->name));
+    if (!words.json) print_row("model", plain_line(loaded->name(words)));
     print_results(words, *loaded, *figures, {.context = std::min(a.context(), b.context())});
     if (!words.json) fmt::print("\n");
   }
   if (words.json) {
     const Json json = {{"task", "difference"},
-                       {"model", a.name},
-                       {"against", b.name},
+                       {"model", a.name(words)},
+                       {"against", b.name(words)},
                        {"differences", differences_to_json(differences)}};
     fmt::print("{}\n", to_text(json));
   } else {
@@ -303,14 +327,14 @@ void run_tasks(EvalWords& words) {
     Prefill checked(other_prefill);
   }
   complete_questions(words);
-  auto all = read_questions(words);
   check_is_language_model(words.model);
+  if (!words.against.empty()) check_is_language_model(words.against);
+  auto all = read_questions(words);
   const ModelFolder folder = load_model_with_tokenizer(words.model, words.compute, "eval");
   check_prefill(folder.decoder->config(), words.prefill.options);
   std::optional<ModelFolder> other;
   int64_t context = folder.decoder->config().context;
   if (!words.against.empty()) {
-    check_is_language_model(words.against);
     other.emplace(load_model_with_tokenizer(words.against, words.compute, "eval"));
     context = std::min(context, other->decoder->config().context);
   }
@@ -332,7 +356,7 @@ void run_tasks(EvalWords& words) {
   if (other) {
     second = load(words.against, *other, words.prefill.options);
   } else if (compares) {
-    second = load(fmt::format("{} with {} attention", words.model, words.against_prefill), folder, other_prefill);
+    second = load(words.model, folder, other_prefill);
   }
   second ? evaluate_both(words, all, *first, *second) : evaluate_one(words, all, *first);
   flush_output();

@@ -90,7 +90,11 @@ Json statistics_to_json(const HeadStatistics& heads) {
 
 Json prefill_to_json(const PrefillOptions& options, const std::vector<LayerPrefill>& layers) {
   Json json = {{"selector", options.selector}, {"settings", options.settings}, {"chunk", options.chunk}};
-  json.update(layer_to_json(all_layers(layers)));
+  if (layers.empty()) {
+    json["density"] = 1;  // nothing was metered, and nothing left out
+  } else {
+    json.update(layer_to_json(all_layers(layers)));
+  }
   if (options.selector == PrefillOptions().selector) return json;  // dense: every head keeps everything
   json["layers"] = Json::array();
   for (const auto& layer : layers) {

@@ -19,19 +19,23 @@ namespace {
 /// Bytes of texts that are answered together, some four of them a token. A token to write takes longer than one to
 /// read.
 constexpr size_t kBatchBytes = size_t{1} << 14, kBytesPerNewToken = 8;
-/// Tokens whose hidden states are in memory together.
-constexpr int64_t kMostPredictions = 32768;
+/// Tokens whose hidden states are in memory together, and tokens of requests.
+constexpr int64_t kMostPredictions = 8192, kMostTokens = int64_t{1} << 18;
 /// Rows of logits that are compared together.
 constexpr int64_t kComparedRows = 256;
 
 /// The queries of some items as tokens.
-struct ItemRequests {
-  std::vector<ScoreRequest> requests;
+struct EncodedItems {
+  std::vector<EncodedQuery> queries;
+  /// What is asked at a time.
   struct Place {
-    size_t item = 0, query = 0;
+    size_t item = 0, answer = 0;   ///< of that item
+    size_t query = 0, window = 0;  ///< of that query
   };
-  std::vector<Place> places;         ///< of each request
+  std::vector<Place> places;
   std::vector<ItemAnswers> answers;  ///< without what is to be computed
+
+  const Window& window(const Place& place) const { return queries[place.query].windows[place.window]; }
 };
 
 /// @param context  in tokens.
@@ -43,35 +47,54 @@ EncodedQuery encode(const Task& task, const TaskQuery& query, const TaskModel& m
     case TaskKind::halves:
       return encode_halves(tokenizer, query.continuation);
     case TaskKind::windows:
-      return encode_windows(tokenizer, query.continuation, task.window, task.stride, model.decoder()->word_starts());
+      return encode_windows(tokenizer, query.continuation, task.window, task.stride);
     default:
       return encode_query(tokenizer, query, context);
   }
 }
 
-ItemRequests encode_items(const Task& task, std::span<const TaskItem> items, const TaskModel& model, int64_t context) {
-  ItemRequests made;
+EncodedItems encode_items(const Task& task, std::span<const TaskItem> items, const TaskModel& model, int64_t context) {
+  EncodedItems made;
   for (size_t i = 0; i < items.size(); ++i) {
     auto& answers = made.answers.emplace_back();
     for (size_t q = 0; q < items[i].queries.size(); ++q) {
-      auto encoded = encode(task, items[i].queries[q], model, context);
+      const auto& encoded = made.queries.emplace_back(encode(task, items[i].queries[q], model, context));
       answers.answers.push_back({.is_greedy = true, .text = {}});
       answers.cut += encoded.cut > 0;
-      for (auto& each : encoded.requests) {
-        each.budget_tokens = each.scored_from - each.unread;
-        answers.tokens += each.predictions();
-        made.requests.push_back(std::move(each));
-        made.places.push_back({i, q});
+      for (size_t w = 0; w < encoded.windows.size(); ++w) {
+        answers.tokens += encoded.windows[w].length - encoded.windows[w].counted_from;
+        made.places.push_back({.item = i, .answer = q, .query = made.queries.size() - 1, .window = w});
       }
     }
   }
   return made;
 }
 
-std::vector<ItemAnswers> scored_answers(const ItemRequests& asked, std::span<const Score> scores) {
-  auto answers = asked.answers;
+/// The places from `first` on that are in memory together: of a book, some windows.
+std::span<const EncodedItems::Place> next_places(const EncodedItems& asked, size_t first) {
+  const auto rest = std::span(asked.places).subspan(first);
+  size_t count = 0;
+  for (int64_t predictions = 0, tokens = 0; count < rest.size(); ++count) {
+    const auto& window = asked.window(rest[count]);
+    predictions += window.length - window.counted_from;
+    tokens += window.length;
+    if (count > 0 && (predictions > kMostPredictions || tokens > kMostTokens)) break;
+  }
+  return rest.first(count);
+}
+
+std::vector<ScoreRequest> requests_of(const EncodedItems& asked, std::span<const EncodedItems::Place> places,
+                                      const TaskModel& model) {
+  std::vector<ScoreRequest> requests;
+  for (const auto& place : places)
+    requests.push_back(asked.queries[place.query].request(place.window, model.decoder()->word_starts()));
+  return requests;
+}
+
+/// Adds scores of these places to the answers.
+void add_scores(EncodedItems& asked, std::span<const EncodedItems::Place> places, std::span<const Score> scores) {
   for (size_t i = 0; i < scores.size(); ++i) {
-    auto& answer = answers[asked.places[i].item].answers[asked.places[i].query];
+    auto& answer = asked.answers[places[i].item].answers[places[i].answer];
     answer.log_likelihood += scores[i].log_likelihood;
     answer.is_greedy = answer.is_greedy && scores[i].is_greedy;
     if (!std::isfinite(answer.log_likelihood))
@@ -79,17 +102,6 @@ std::vector<ItemAnswers> scored_answers(const ItemRequests& asked, std::span<con
                                                  "name another model.",
                                                  answer.log_likelihood));
   }
-  return answers;
-}
-
-/// The requests at the beginning of `rest` whose hidden states are in memory together: of a book, some windows.
-std::span<const ScoreRequest> next_requests(std::span<const ScoreRequest> rest) {
-  size_t count = 0;
-  for (int64_t predictions = 0; count < rest.size(); ++count) {
-    predictions += rest[count].predictions();
-    if (count > 0 && predictions > kMostPredictions) break;
-  }
-  return rest.first(count);
 }
 
 /// `on_step` with a look at the signals that stop an evaluation.
@@ -161,8 +173,7 @@ std::vector<int64_t> TaskModel::count_tokens(const Task& task, std::span<const T
     check_not_stopped(kEvaluation);
     auto& count = counts.emplace_back(0);
     for (const auto& query : item.queries)
-      for (const auto& each : encode(task, query, *this, decoder_->config().context).requests)
-        count += std::ssize(each.tokens) - each.unread - 1;
+      for (const auto& window : encode(task, query, *this, decoder_->config().context).windows) count += window.length;
   }
   return counts;
 }
@@ -178,14 +189,13 @@ std::vector<ItemAnswers> TaskModel::answer(const Task& task, std::span<const Tas
   if (task.kind == TaskKind::generation) {
     answers = generate(items, on_step);
   } else {
-    const auto asked = encode_items(task, items, *this, context);
-    std::vector<Score> scores;
-    for (std::span<const ScoreRequest> rest(asked.requests); !rest.empty();) {
-      const auto part = next_requests(rest);
-      std::ranges::move(scorer_.score(part, stoppable(on_step)), std::back_inserter(scores));
-      rest = rest.subspan(part.size());
+    auto asked = encode_items(task, items, *this, context);
+    for (size_t first = 0; first < asked.places.size();) {
+      const auto places = next_places(asked, first);
+      add_scores(asked, places, scorer_.score(requests_of(asked, places, *this), stoppable(on_step)));
+      first += places.size();
     }
-    answers = scored_answers(asked, scores);
+    answers = std::move(asked.answers);
   }
   count_kept(answers);
   return answers;
@@ -218,8 +228,10 @@ TaskPair::TaskPair(TaskModel& a, TaskModel& b)
 void TaskPair::check(const Task& task) const {
   PRISM_CHECK(same_tokens_ || task.kind == TaskKind::rolling, kEvaluation,
               "expected two models with one tokenizer, so that they score the same tokens, for the task {}; found two "
-              "tokenizers; name models with one, or compare them on wikitext or books, by words and bytes.",
-              task.name);
+              "tokenizers; name models with one, or {}.",
+              task.name,
+              task.kind == TaskKind::windows ? "evaluate each by itself and compare the perplexities per word or byte"
+                                             : "compare them on wikitext or books, by words and bytes");
 }
 
 void TaskPair::add_divergences(const torch::Tensor& hidden_a, const torch::Tensor& hidden_b,
@@ -240,21 +252,25 @@ TaskPair::Answers TaskPair::answer(const Task& task, std::span<const TaskItem> i
   if (task.kind == TaskKind::generation || !same_tokens_)
     return {a_.answer(task, items, context, on_step), b_.answer(task, items, context, on_step), {}};
   const torch::NoGradGuard no_gradients;
-  const auto asked_a = encode_items(task, items, a_, context), asked_b = encode_items(task, items, b_, context);
+  auto asked_a = encode_items(task, items, a_, context), asked_b = encode_items(task, items, b_, context);
+  for (size_t i = 0; i < items.size(); ++i)
+    PRISM_CHECK(asked_a.answers[i].tokens == asked_b.answers[i].tokens, kEvaluation,
+                "expected two models that score the same tokens; found {} and {} in item {} of {}, because their "
+                "tokenizers do not open texts alike; name models with one tokenizer.",
+                asked_a.answers[i].tokens, asked_b.answers[i].tokens, i, task.name);
   Answers found;
-  std::vector<Score> scores_a, scores_b;
-  for (size_t first = 0; first < asked_a.requests.size();) {
-    const auto part_a = next_requests(std::span(asked_a.requests).subspan(first));
-    const auto part_b = std::span(asked_b.requests).subspan(first, part_a.size());
-    const auto hidden_a = a_.scorer_.hidden(part_a, stoppable(on_step));
-    const auto hidden_b = b_.scorer_.hidden(part_b, stoppable(on_step));
-    std::ranges::move(a_.scorer_.scores_of(part_a, hidden_a), std::back_inserter(scores_a));
-    std::ranges::move(b_.scorer_.scores_of(part_b, hidden_b), std::back_inserter(scores_b));
+  for (size_t first = 0; first < asked_a.places.size();) {
+    const auto places = next_places(asked_a, first);  // those of asked_b
+    const auto requests_a = requests_of(asked_a, places, a_), requests_b = requests_of(asked_b, places, b_);
+    const auto hidden_a = a_.scorer_.hidden(requests_a, stoppable(on_step));
+    const auto hidden_b = b_.scorer_.hidden(requests_b, stoppable(on_step));
+    add_scores(asked_a, places, a_.scorer_.scores_of(requests_a, hidden_a));
+    add_scores(asked_b, places, b_.scorer_.scores_of(requests_b, hidden_b));
     add_divergences(hidden_a, hidden_b, found.divergences);
-    first += part_a.size();
+    first += places.size();
   }
-  found.a = scored_answers(asked_a, scores_a);
-  found.b = scored_answers(asked_b, scores_b);
+  found.a = std::move(asked_a.answers);
+  found.b = std::move(asked_b.answers);
   a_.count_kept(found.a);
   b_.count_kept(found.b);
   return found;

@@ -1,6 +1,7 @@
 // Queries as tokens, cut as lm-evaluation-harness 0.4.13 cuts them.
 //
 //   const EncodedQuery query = encode_query(tokenizer, {"Question: ...\nAnswer:", " yes"}, config.context);
+//   const auto scores = scorer.score(std::vector{query.request(0, model->word_starts())});
 #pragma once
 
 #include <cstdint>
@@ -8,14 +9,21 @@
 #include <vector>
 
 #include "prism/evaluation/tasks/task.h"
+#include "prism/evaluation/windows.h"
 #include "prism/generation/scorer.h"
 #include "prism/tokenizer/tokenizer.h"
 
 namespace prism {
 
+/// A query as tokens, and what of them is scored. Requests are made one by one, because the windows of a book may
+/// overlap, and would then need many times the memory of its tokens.
 struct EncodedQuery {
-  std::vector<ScoreRequest> requests;  ///< one; for a text, one for each window
-  int64_t cut = 0;                     ///< tokens of the beginning that the context has no room for
+  std::vector<int32_t> tokens;
+  std::vector<Window> windows;  ///< one; for a text, those that it is cut into
+  int64_t cut = 0;              ///< tokens of the beginning that the context has no room for
+
+  /// Budgets are decided by what is read before the first prediction. @param word_starts  as score_request().
+  ScoreRequest request(size_t window, const std::vector<uint8_t>& word_starts) const;
 };
 
 /// A context with its continuation. White space at the context's end belongs to the continuation. Both are encoded
@@ -41,9 +49,7 @@ EncodedQuery encode_halves(const Tokenizer& tokenizer, std::string_view text);
 
 /// A document in windows, cut as in evaluation/windows.h. If the tokenizer has an opening token, it precedes the
 /// document, as in training; otherwise the document's first token is not predicted. Special tokens that are spelled in
-/// the text stay text.
-/// @param word_starts  as score_request().
-EncodedQuery encode_windows(const Tokenizer& tokenizer, std::string_view text, int64_t window, int64_t stride,
-                            const std::vector<uint8_t>& word_starts);
+/// the text stay text. @throws FailedError at SIGINT or SIGTERM (core/stop.h).
+EncodedQuery encode_windows(const Tokenizer& tokenizer, std::string_view text, int64_t window, int64_t stride);
 
 }  // namespace prism

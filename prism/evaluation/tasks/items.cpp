@@ -143,18 +143,13 @@ std::vector<TaskItem> items_of(const Task& task, const fs::path& file, int64_t l
 std::vector<TaskItem> text_items(const Task& task, TextSource& source, int64_t documents) {
   std::vector<TaskItem> items;
   std::string text;
-  while (auto piece = source.next()) {
-    check_not_stopped(kEvaluation);
-    if (piece->first && documents > 0 && std::ssize(items) == documents) break;
-    if (piece->first) text.clear();
-    text += piece->text;
-    if (!piece->last) continue;
-    items.push_back(task.item({{"page", std::move(text)}}));
+  read_documents(source, documents, kEvaluation, [&](const Document& piece) {
+    text += piece.text;
+    if (!piece.last) return true;
+    items.push_back(task.item({{"page", std::exchange(text, {})}}));
     describe_text(items.back().row);
-  }
-  PRISM_CHECK(!items.empty(), kEvaluation,
-              "expected text; found none (empty documents: {}); name a file with text in it.",
-              source.empty_documents());
+    return true;
+  });
   return items;
 }
 

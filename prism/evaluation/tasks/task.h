@@ -60,7 +60,8 @@ struct Task {
 
   /// Returns true if an item is a whole text, not a question.
   bool is_text() const { return kind == TaskKind::rolling || kind == TaskKind::halves || kind == TaskKind::windows; }
-  /// Returns true if an item's row names a file instead of holding its text, which may be a book.
+  /// Returns true if an item's row describes its text, which may be a book, by size and fingerprint, and does not hold
+  /// it.
   bool names_file() const { return reads_texts || kind == TaskKind::halves || kind == TaskKind::windows; }
 };
 

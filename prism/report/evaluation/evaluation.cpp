@@ -14,6 +14,7 @@
 #include "prism/core/files.h"
 #include "prism/core/random.h"
 #include "prism/core/statistics.h"
+#include "prism/core/text/names.h"
 #include "prism/core/text/printable.h"
 #include "prism/report/draw/number_text.h"
 
@@ -136,7 +137,7 @@ class FolderReader {
       PRISM_CHECK(!figure.has_error || figure.error >= 0, kReport,
                   "--evaluation: expected standard errors of 0 or more in {}; found {}; name another folder.",
                   plain_line(folder_.string()), figure.error);
-      figure.items = fmt::format("{} {:016x}", count, hash);
+      if (count > 0) figure.items = fmt::format("{} {:016x}", count, hash);
       model.figures.push_back(std::move(figure));
     }
   }
@@ -178,6 +179,18 @@ std::vector<EvaluatedFigure> all_figures(const EvaluationRecords& records) {
   return all;
 }
 
+/// Tasks of which models answered other items than the first one that answered any.
+std::vector<std::string> tasks_of_other_items(const EvaluationRecords& records) {
+  std::vector<std::string> tasks;
+  for (const auto& wanted : all_figures(records))
+    for (const auto& model : records.models) {
+      const auto* figure = find_figure(model, wanted);
+      if (figure == nullptr || figure->items.empty() || wanted.items.empty() || figure->items == wanted.items) continue;
+      if (std::ranges::count(tasks, wanted.task) == 0) tasks.push_back(wanted.task);
+    }
+  return tasks;
+}
+
 Table figure_table(const EvaluationRecords& records) {
   Table table{"Tasks",
               {{"task"}, {"figure"}},
@@ -195,6 +208,10 @@ Table figure_table(const EvaluationRecords& records) {
       row.push_back(cell);
     }
   }
+  const auto differing = tasks_of_other_items(records);
+  if (!differing.empty())
+    table.notes.push_back(fmt::format("Not all models answered the same items of {}; these figures do not compare.",
+                                      join_names(differing)));
   return table;
 }
 

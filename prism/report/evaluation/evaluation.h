@@ -22,7 +22,7 @@ struct EvaluatedFigure {
   bool less_is_better = false;
   /// The scores of the items, in their order, of each part of a group, or of the task alone. Empty for perplexities.
   std::vector<std::vector<double>> scores;
-  std::string items;  ///< the same for the same questions
+  std::string items;  ///< the same for the same questions; empty without a file of samples
 };
 
 struct EvaluatedModel {

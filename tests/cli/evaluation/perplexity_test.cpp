@@ -43,6 +43,7 @@ TEST(Eval, ReadsThroughASelectorAndSaysWhatItKept) {
   const auto dense = with({});
   EXPECT_EQ(dense["prefill"]["selector"], "dense");
   EXPECT_EQ(dense["prefill"]["density"], 1);
+  EXPECT_FALSE(dense["prefill"].contains("attend_ms")) << "nothing was metered";
   EXPECT_FALSE(dense["prefill"].contains("layers")) << "every head kept everything";
   const auto all = with({"--prefill", "spectral", "--prefill-set", "p=1", "--prefill-chunk", "8"});
   EXPECT_NEAR(all["nats"].get<double>(), dense["nats"].get<double>(), 1e-2 * dense["nats"].get<double>());
@@ -136,7 +137,7 @@ TEST(Eval, ComparesAModelWithItselfUnderTwoKindsOfAttention) {
                                            "--prefill-set",     "block_size=32", "--prefill-set",  "sink=0",
                                            "--against-prefill", "dense"};
   const auto shown = with(sparse);
-  for (const char* part : {"with dense attention", "sink_window, density", "scored tokens: mean"})
+  for (const char* part : {"with dense attention", "sink_window, density", "KL(second||first)", "scored tokens: mean"})
     EXPECT_NE(shown.out.find(part), std::string::npos) << part << " in " << shown.out;
   auto as_json = sparse;
   as_json.emplace_back("--json");
@@ -145,6 +146,12 @@ TEST(Eval, ComparesAModelWithItselfUnderTwoKindsOfAttention) {
   EXPECT_NEAR(rows[2]["difference"].get<double>(),
               (rows[0]["nats"].get<double>() - rows[1]["nats"].get<double>()) / rows[0]["tokens"].get<double>(), 1e-9);
   EXPECT_GT(rows[2]["divergence"]["mean"].get<double>(), 0);
+  EXPECT_EQ(rows[0]["model"], rows[1]["model"]) << "attention tells them apart";
+  write_text(Workshop::folder() / "both.jsonl", with(as_json).out);
+  const auto report = run({"report", "--prefill", "both.jsonl", "--out", "both.html"});
+  EXPECT_EQ(report.status, 0) << report.err;
+  for (const char* part : {"sink_window", "dense", "0.00"})
+    EXPECT_NE(report.out.find(part), std::string::npos) << part << " in " << report.out;
 }
 
 TEST(Eval, ResumesAtTheNextDocument) {

@@ -101,6 +101,13 @@ TEST(EvalTasks, StateTheDensityOfASelector) {
   const auto density = fmt::format("random, density {:.3f}", json["density"]["piqa"].get<double>());
   EXPECT_NE(text.out.find(density + ";"), std::string::npos) << text.out;
   EXPECT_NE(again.out.find(density + "\n"), std::string::npos) << again.out;
+  auto as_json = words;
+  as_json.emplace_back("--json");
+  const auto prefill = Json::parse(ask({"piqa"}, question_folder(), as_json).out)["prefill"];
+  EXPECT_EQ(prefill["selector"], "random");
+  EXPECT_EQ(prefill["settings"]["share"], 0.2);
+  EXPECT_EQ(prefill["density"], json["density"]["piqa"]);
+  EXPECT_FALSE(prefill.contains("attend_ms")) << "not known of an earlier call";
   const auto report = run({"report", "--evaluation", "sparse", "--out", "sparse.html"});
   for (const char* shown : {"random share=0.2 block_size=32", "Seconds"})
     EXPECT_NE(report.out.find(shown), std::string::npos) << shown << " in " << report.out;
@@ -114,8 +121,8 @@ TEST(EvalTasks, CompareAModelWithItself) {
   for (const auto& against : {std::vector<std::string>{"--against", trained()}, {"--against-prefill", "dense"}}) {
     const auto text = ask({"piqa"}, question_folder(), against);
     ASSERT_EQ(text.status, 0) << text.err;
-    for (const char* words :
-         {"the first minus the second", "acc            +0.0000", "0 better, 0 worse, sign test: p = 1", "KL of"})
+    for (const char* words : {"the first minus the second", "acc            +0.0000",
+                              "0 better, 0 worse, sign test: p = 1", "KL(second || first) of"})
       EXPECT_NE(text.out.find(words), std::string::npos) << words << " in " << text.out;
     auto words = against;
     words.emplace_back("--json");

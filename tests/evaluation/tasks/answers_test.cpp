@@ -49,7 +49,7 @@ TEST(TaskModel, AnswersEachQueryAsTheScorerDoes) {
     for (size_t q = 0; q < 3; ++q) {
       const auto encoded = encode_query(tokenizer(), items[i].queries[q], 300);
       cut += encoded.cut > 0;
-      const auto alone = scorer.score(encoded.requests);
+      const auto alone = scorer.score(std::vector{encoded.request(0, {})});
       EXPECT_NEAR(found[i].answers[q].log_likelihood, alone[0].log_likelihood, 1e-5);
       EXPECT_EQ(found[i].answers[q].is_greedy, alone[0].is_greedy);
     }
@@ -67,8 +67,9 @@ TEST(TaskModel, SumsTheWindowsOfAWholeText) {
   const auto found = model.answer(task, items);
   Scorer scorer(tiny_decoder(32));
   double sum = 0;
-  for (const auto& each : scorer.score(encode_rolling(tokenizer(), items[0].queries[0].continuation, 32).requests))
-    sum += each.log_likelihood;
+  const auto encoded = encode_rolling(tokenizer(), items[0].queries[0].continuation, 32);
+  for (size_t i = 0; i < encoded.windows.size(); ++i)
+    sum += scorer.score(std::vector{encoded.request(i, {})})[0].log_likelihood;
   EXPECT_NEAR(found[0].answers[0].log_likelihood, sum, 1e-5);
 }
 

@@ -91,9 +91,13 @@ TEST(ReportEvaluation, DoesNotPairOtherQuestions) {
   const auto tables = evaluation_tables(records);
   ASSERT_EQ(tables.size(), 2u);
   EXPECT_EQ(tables[1].rows.size(), 1u) << "only the group has the same items";
+  EXPECT_CONTAINS(tables[0].notes.back(), "the same items of piqa; these figures do not compare");
   write_results(folder.path() / "b", "dense", {1, 1, 0, 1}, /*seed=*/2);
   EXPECT_EQ(evaluation_tables(read_evaluations({folder.path() / "a", folder.path() / "b"}))[1].rows.size(), 1u)
       << "rows may be alike where prompts are not";
+  std::filesystem::remove(folder.path() / "b/samples_piqa.jsonl");
+  EXPECT_EQ(evaluation_tables(read_evaluations({folder.path() / "a", folder.path() / "b"}))[0].notes.size(), 1u)
+      << "without samples the items are not known";
 }
 
 TEST(ReportEvaluation, DrawsTheGridOfNeedles) {
