@@ -5,9 +5,10 @@
 #   scripts/study_evaluation.sh zero-shot MODEL NAME      nine tasks: the first 1,000 items of each, 100 of each part of BLiMP,
 #                                                         20 documents of WikiText-2; an hour for 135M parameters on two cores
 #   scripts/study_evaluation.sh long-context MODEL NAME [LENGTH...]
-#                                                         RULER, needles and five novels at 2048, 4096 and 8192 tokens and, with
-#                                                         YaRN, at 16384, or at the lengths given: 5, 3, 2 and 1 prompts of
-#                                                         each task; for 135M parameters about an hour a length
+#                                                         RULER, needles and five novels at 2048, 4096 and 8192 tokens, and
+#                                                         needles and novels at 16384 with YaRN, or at the lengths given: 5, 3,
+#                                                         1 and 1 prompts of each task; for 135M parameters about an hour a
+#                                                         length on two cores
 #
 # MODEL is anything that prism eval reads; NAME names its figures. Data come from PRISM_DATA (../shared/data by default).
 # The answers to each item are in runs/evaluation; what is there is not asked again. PRISM_PROGRAM names a built prism.
@@ -15,12 +16,12 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() { echo "[study_evaluation] $1; see study_evaluation.sh --help." >&2; exit 2; }
 case "${1:-}" in
-  -h | --help) sed -n '2,13s/^# \{0,1\}//p' scripts/study_evaluation.sh; exit 0 ;;
+  -h | --help) sed -n '2,14s/^# \{0,1\}//p' scripts/study_evaluation.sh; exit 0 ;;
   zero-shot | long-context) ;;
   *) usage "expected zero-shot or long-context; found \"${1:-}\"" ;;
 esac
 [[ $# -ge 3 && $3 =~ ^[a-z0-9_-]+$ ]] || usage "expected MODEL and a NAME in lower case; found \"${*:2}\""
-declare -A samples=([2048]=5 [4096]=3 [8192]=2 [16384]=1)
+declare -A samples=([2048]=5 [4096]=3 [8192]=1 [16384]=1)
 lengths=("${@:4}")
 if [ "$1" == zero-shot ]; then
   [ $# == 3 ] || usage "expected no length for zero-shot; found \"${*:4}\""
@@ -59,15 +60,17 @@ ask_zero_shot() {
 }
 
 ask_long_context() {
-  local length method words
+  local length method words tasks
   cut_novels 60000 $runs/novels
   for length in "${lengths[@]}"; do
+    tasks=(ruler needle_grid)
+    [ "$length" -le 8192 ] || tasks=(needle_grid)
     for method in dense spectral mean_pooling xattention sink_window; do
       words=(--prefill "$method")
       [ "$method" == dense ] || words+=(--prefill-recall 2)
       [ "$length" -le 8192 ] || words+=(--rope-scaling yarn)
       ask "${method}_${length}" --context "$length" "${words[@]}" \
-        --data "$PRISM_DATA/long_context" --task ruler needle_grid --lengths "$length" --samples "${samples[$length]}"
+        --data "$PRISM_DATA/long_context" --task "${tasks[@]}" --lengths "$length" --samples "${samples[$length]}"
       ask "${method}_${length}_books" --context "$length" "${words[@]}" --data $runs/novels --task books
     done
   done
