@@ -31,23 +31,29 @@ constexpr int64_t kFewBlocks = 64;
 /// infinite.
 constexpr float kLeastCode = -128;
 
+/// Halves of a block of x have scales of their own.
+constexpr int kHalves = 2;
+constexpr int64_t kHalf = kBlock / kHalves;
+
 /// What one block of a row of x adds to all sums.
 struct BlockScale {
-  float d = 0;           ///< scale of the codes
-  float sum = 0;         ///< d times the sum of the codes
-  int32_t code_sum = 0;  ///< the sum of the codes
-};
+  float d[kHalves] = {};           ///< scale of the codes of each half
+  int32_t code_sum[kHalves] = {};  ///< their sum
+  float sum = 0;                   ///< of both halves: d times the sum of the codes
 
-/// Sets the scale of a block whose largest magnitude is `most`, maybe NaN. @return  its inverse; 0 if that overflows.
-PRISM_FORCE_INLINE float begin_scale(float most, BlockScale& scale) {
-  constexpr float kLeast = 0x1p-120f;  // 127 / kLeast is finite
-  scale.d = most < kLeast ? 0 : most / 127;
-  return most >= kLeast ? 127 / most : 0;
-}
-PRISM_FORCE_INLINE void end_scale(int32_t code_sum, BlockScale& scale) {
-  scale.code_sum = code_sum;
-  scale.sum = scale.d * static_cast<float>(code_sum);
-}
+  /// @param half  of the block. @param most  its largest magnitude, maybe NaN. @return  the inverse of its scale; 0 if
+  ///              that overflows.
+  PRISM_FORCE_INLINE float begin(int half, float most) {
+    constexpr float kLeast = 0x1p-120f;  // 127 / kLeast is finite
+    d[half] = most < kLeast ? 0 : most / 127;
+    return most >= kLeast ? 127 / most : 0;
+  }
+  PRISM_FORCE_INLINE void end(int half, int32_t codes) {
+    code_sum[half] = codes;
+    const float of_half = d[half] * static_cast<float>(codes);
+    sum = half == 0 ? of_half : sum + of_half;
+  }
+};
 
 /// Rows of x in blocks of codes with scales.
 struct QuantisedRows {
@@ -123,12 +129,13 @@ PRISM_FORCE_INLINE void multiply_quantised(const Problem& p, const QuantisedRows
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
       const BlockScale& scale = x.scale_of(first_row + r, b);
-      typename Ints::Vector products[kVectors];
+      typename Ints::Vector products[kHalves][kVectors];
       Ints::template dot<T>(block, x.codes_of(first_row + r, b), scale.code_sum, products);
-      const auto xd = Ints::set(scale.d), xs = Ints::set(scale.sum);
+      const auto first = Ints::set(scale.d[0]), second = Ints::set(scale.d[1]), xs = Ints::set(scale.sum);
 #pragma GCC unroll 2
       for (int i = 0; i < kVectors; ++i) {
-        sums[r].v[i] = Ints::fma(products[i], Ints::mul(d[i], xd), sums[r].v[i]);
+        const auto both = Ints::fma(products[1][i], second, Ints::mul(products[0][i], first));
+        sums[r].v[i] = Ints::fma(both, d[i], sums[r].v[i]);
         if constexpr (has_minimum(T)) sums[r].v[i] = Ints::fma(m[i], xs, sums[r].v[i]);
       }
     }

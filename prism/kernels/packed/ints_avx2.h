@@ -40,63 +40,71 @@ struct IntsAvx2 : simd::Avx2 {
     }
   }
 
-  /// The sum of codes less their zero_code(), times x's codes, of each row, as float32.
-  /// @param code_sum  the sum of x's codes.
+  /// Of both halves of a block, the sum of codes less their zero_code(), times x's codes, of each row, as float32.
+  /// @param code_sums  the sums of x's codes.
   template <BlockType T>
-  static PRISM_FORCE_INLINE void dot(const Codes& w, const int8_t* x, int32_t code_sum, Vector (&out)[2]) {
+  static PRISM_FORCE_INLINE void dot(const Codes& w, const int8_t* x, const int32_t (&code_sums)[kHalves],
+                                     Vector (&out)[kHalves][2]) {
     // Sums of two products fit 16 bits: 2 x 128 x 127. With codes of at most 31, four of them do.
     constexpr int kTogether = T == BlockType::q8_0 ? 1 : 4;
     const __m256i ones = _mm256_set1_epi16(1);
 #pragma GCC unroll 2
-    for (int h = 0; h < 2; ++h) {
-      __m256i sum = _mm256_set1_epi32(-zero_code(T) * code_sum);
-#pragma GCC unroll 8
-      for (int i = 0; i < 8; i += kTogether) {
-        __m256i pairs = _mm256_setzero_si256();
+    for (int half = 0; half < kHalves; ++half)
+#pragma GCC unroll 2
+      for (int h = 0; h < 2; ++h) {
+        __m256i sum = _mm256_set1_epi32(-zero_code(T) * code_sums[half]);
 #pragma GCC unroll 4
-        for (int j = i; j < i + kTogether; ++j) {
-          const __m256i codes = _mm256_set1_epi32(unit(x + 4 * j)), weights = w.units[j][h];
-          pairs = _mm256_add_epi16(pairs, T == BlockType::q8_0 ? _mm256_maddubs_epi16(_mm256_abs_epi8(weights),
-                                                                                      _mm256_sign_epi8(codes, weights))
-                                                               : _mm256_maddubs_epi16(weights, codes));
+        for (int i = 4 * half; i < 4 * half + 4; i += kTogether) {
+          __m256i pairs = _mm256_setzero_si256();
+#pragma GCC unroll 4
+          for (int j = i; j < i + kTogether; ++j) {
+            const __m256i codes = _mm256_set1_epi32(unit(x + 4 * j)), weights = w.units[j][h];
+            pairs = _mm256_add_epi16(
+                pairs, T == BlockType::q8_0
+                           ? _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(codes, weights))
+                           : _mm256_maddubs_epi16(weights, codes));
+          }
+          sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));
         }
-        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));
+        out[half][h] = _mm256_cvtepi32_ps(sum);
       }
-      out[h] = _mm256_cvtepi32_ps(sum);
-    }
   }
 
   template <class Storage>
   static PRISM_FORCE_INLINE void quantise(const Storage* x, int8_t* codes, BlockScale& scale) {
-    Vector parts[4];
-    __m256i most = _mm256_setzero_si256();
-    for (int i = 0; i < 4; ++i) {
-      parts[i] = Avx2::load(x + i * kLanes);
+    static_assert(kHalf == 2 * kLanes);
+    __m256i whole[2 * kHalves];
+#pragma GCC unroll 2
+    for (int half = 0; half < kHalves; ++half) {
+      const Vector low = Avx2::load(x + half * kHalf), high = Avx2::load(x + half * kHalf + kLanes);
       // As integers, so that a NaN is the largest.
-      most = _mm256_max_epi32(most, _mm256_and_si256(_mm256_castps_si256(parts[i]), _mm256_set1_epi32(0x7FFFFFFF)));
-    }
-    __m128i half = _mm_max_epi32(_mm256_castsi256_si128(most), _mm256_extracti128_si256(most, 1));
-    half = _mm_max_epi32(half, _mm_shuffle_epi32(half, 0x4E));
-    half = _mm_max_epi32(half, _mm_shuffle_epi32(half, 0xB1));
-    const Vector inverse = set(begin_scale(__builtin_bit_cast(float, _mm_cvtsi128_si32(half)), scale));
-    const Vector least = set(kLeastCode);
-    __m256i whole[4], sum = _mm256_setzero_si256();
-    for (int i = 0; i < 4; ++i) {
-      whole[i] = _mm256_cvtps_epi32(max(mul(parts[i], inverse), least));
-      sum = _mm256_add_epi32(sum, whole[i]);
+      const __m256i magnitude = _mm256_set1_epi32(0x7FFFFFFF);
+      const __m256i most = _mm256_max_epi32(_mm256_and_si256(_mm256_castps_si256(low), magnitude),
+                                            _mm256_and_si256(_mm256_castps_si256(high), magnitude));
+      const Vector inverse =
+          set(scale.begin(half, __builtin_bit_cast(float, reduce(most, [](__m128i a, __m128i b) PRISM_INLINE_LAMBDA {
+                                                     return _mm_max_epi32(a, b);
+                                                   }))));
+      const Vector least = set(kLeastCode);
+      whole[2 * half] = _mm256_cvtps_epi32(max(mul(low, inverse), least));
+      whole[2 * half + 1] = _mm256_cvtps_epi32(max(mul(high, inverse), least));
+      scale.end(half, reduce(_mm256_add_epi32(whole[2 * half], whole[2 * half + 1]),
+                             [](__m128i a, __m128i b) PRISM_INLINE_LAMBDA { return _mm_add_epi32(a, b); }));
     }
     // Packing works on halves of vectors; the permutation restores the order.
     const __m256i packed =
         _mm256_packs_epi16(_mm256_packs_epi32(whole[0], whole[1]), _mm256_packs_epi32(whole[2], whole[3]));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes),
                         _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
-    half = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
-    half = _mm_add_epi32(half, _mm_shuffle_epi32(half, 0x4E));
-    half = _mm_add_epi32(half, _mm_shuffle_epi32(half, 0xB1));
-    end_scale(_mm_cvtsi128_si32(half), scale);
   }
 
  private:
+  template <class Both>
+  static PRISM_FORCE_INLINE int32_t reduce(__m256i v, const Both& both) {
+    __m128i half = both(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    half = both(half, _mm_shuffle_epi32(half, 0x4E));
+    return _mm_cvtsi128_si32(both(half, _mm_shuffle_epi32(half, 0xB1)));
+  }
   static PRISM_FORCE_INLINE __m256i load_bytes(const void* p) {
     return _mm256_loadu_si256(static_cast<const __m256i*>(p));
   }

@@ -37,34 +37,36 @@ struct IntsAvx512 : simd::Avx512 {
     }
   }
 
-  /// The sum of codes less their zero_code(), times x's codes, of each row, as float32.
-  /// @param code_sum  the sum of x's codes.
+  /// Of both halves of a block, the sum of codes less their zero_code(), times x's codes, of each row, as float32.
+  /// @param code_sums  the sums of x's codes.
   template <BlockType T>
-  static PRISM_FORCE_INLINE void dot(const Codes& w, const int8_t* x, int32_t code_sum, Vector (&out)[1]) {
+  static PRISM_FORCE_INLINE void dot(const Codes& w, const int8_t* x, const int32_t (&code_sums)[kHalves],
+                                     Vector (&out)[kHalves][1]) {
     constexpr int kZero = T == BlockType::q8_0 ? 128 : zero_code(T);
-    __m512i even = _mm512_set1_epi32(-kZero * code_sum), odd = _mm512_setzero_si512();
+    __m512i first = _mm512_set1_epi32(-kZero * code_sums[0]), second = _mm512_set1_epi32(-kZero * code_sums[1]);
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
-      even = _mm512_dpbusd_epi32(even, w.units[2 * i], four_codes(x + 8 * i));
-      odd = _mm512_dpbusd_epi32(odd, w.units[2 * i + 1], four_codes(x + 8 * i + 4));
+      first = _mm512_dpbusd_epi32(first, w.units[i], four_codes(x + 4 * i));
+      second = _mm512_dpbusd_epi32(second, w.units[i + 4], four_codes(x + kHalf + 4 * i));
     }
-    out[0] = _mm512_cvtepi32_ps(_mm512_add_epi32(even, odd));
+    out[0][0] = _mm512_cvtepi32_ps(first);
+    out[1][0] = _mm512_cvtepi32_ps(second);
   }
 
   template <class Storage>
   static PRISM_FORCE_INLINE void quantise(const Storage* x, int8_t* codes, BlockScale& scale) {
-    const Vector low = Avx512::load(x), high = Avx512::load(x + kLanes);
-    const __m512i magnitude = _mm512_set1_epi32(0x7FFFFFFF);
-    // As integers, so that a NaN is the largest.
-    const int32_t most = _mm512_reduce_max_epi32(_mm512_max_epi32(
-        _mm512_and_si512(_mm512_castps_si512(low), magnitude), _mm512_and_si512(_mm512_castps_si512(high), magnitude)));
-    const Vector inverse = set(begin_scale(__builtin_bit_cast(float, most), scale));
-    const Vector least = set(kLeastCode);
-    const __m512i first = _mm512_cvtps_epi32(max(mul(low, inverse), least)),
-                  second = _mm512_cvtps_epi32(max(mul(high, inverse), least));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(codes), _mm512_cvtsepi32_epi8(first));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + kLanes), _mm512_cvtsepi32_epi8(second));
-    end_scale(_mm512_reduce_add_epi32(_mm512_add_epi32(first, second)), scale);
+    static_assert(kHalf == kLanes);
+#pragma GCC unroll 2
+    for (int half = 0; half < kHalves; ++half) {
+      const Vector values = Avx512::load(x + half * kHalf);
+      // As integers, so that a NaN is the largest.
+      const int32_t most =
+          _mm512_reduce_max_epi32(_mm512_and_si512(_mm512_castps_si512(values), _mm512_set1_epi32(0x7FFFFFFF)));
+      const Vector inverse = set(scale.begin(half, __builtin_bit_cast(float, most)));
+      const __m512i rounded = _mm512_cvtps_epi32(max(mul(values, inverse), set(kLeastCode)));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + half * kHalf), _mm512_cvtsepi32_epi8(rounded));
+      scale.end(half, _mm512_reduce_add_epi32(rounded));
+    }
   }
 
  private:

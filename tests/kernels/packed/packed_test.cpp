@@ -312,6 +312,28 @@ TEST_P(Packed, ANonFiniteValueStaysInItsRow) {
       }
 }
 
+TEST_P(Packed, HalvesOfABlockHaveScalesOfTheirOwn) {
+  Random random(11);
+  for (const auto type : kTypes) {
+    const Weights w(random, type, 20, 64);
+    Product product(random, w, 1, packed::Type::float32);
+    auto& x = product.x();
+    // Whole numbers up to 127 are codes of scale 1. In the halves beside them, a scale of 1 would leave zeros.
+    for (size_t k = 0; k < 64; ++k) x[k] = k / 16 % 2 == 0 ? static_cast<float>(k % 16) - 8 : x[k] / 16;
+    x[3] = x[35] = 127;
+    const auto found = product.multiply(kernels(), true, 1);
+    for (size_t j = 0; j < 20; ++j) {
+      double sum = 0, largest = 0;
+      for (size_t k = 0; k < 64; ++k) {
+        sum += static_cast<double>(x[k]) * w.values[j * 64 + k];
+        largest = std::max(largest, std::abs(static_cast<double>(w.values[j * 64 + k])));
+      }
+      // Half a step of 1/16 / 127 for 32 values, and roundings of float32.
+      EXPECT_NEAR(found[j], sum, largest * 32 / 16 / 254 + 1e-5 * std::abs(sum)) << block_layout(type).name;
+    }
+  }
+}
+
 TEST_P(Packed, TinyValuesOfXCountAsZeros) {
   Random random(9);
   const Weights w(random, BlockType::q8_0, 20, 64);
