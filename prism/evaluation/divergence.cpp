@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -23,15 +24,17 @@ constexpr int64_t kMostWindows = 32, kMostPositions = 16384;
 /// The divergences of one role, prediction by prediction.
 struct Divergences {
   std::vector<double> nats;
+  double sum = 0;
   int64_t same_top = 0;
 
   void add(const RowDivergences& rows) {
     const auto* row = rows.nats_N.const_data_ptr<double>();
     nats.insert(nats.end(), row, row + rows.nats_N.numel());
+    sum = std::accumulate(row, row + rows.nats_N.numel(), sum);
     same_top += rows.same_top_N.sum().item<int64_t>();
   }
 
-  double mean() const { return nats.empty() ? 0 : mean_of(nats); }
+  double mean() const { return nats.empty() ? 0 : sum / static_cast<double>(nats.size()); }
 };
 
 DivergenceFigures figures_of(const Divergences& all) {

@@ -158,8 +158,8 @@ void run_classification(EvalWords& words) {
     fmt::print("\n");
     return print_paired(paired);
   }
-  Json json = difference_to_json(words, words.against, "accuracy difference", paired.difference, paired.standard_error,
-                                 paired.interval, paired.items);
+  Json json = difference_to_json(words.model, words.against, "accuracy difference", paired.difference,
+                                 paired.standard_error, paired.interval, paired.items);
   json.update(
       {{"examples", paired.items}, {"only_model", paired.more_a}, {"only_against", paired.more_b}, {"p", paired.p}});
   fmt::print("{}\n", to_text(json));

@@ -191,11 +191,11 @@ void check_is_language_model(const std::string& model) {
               model);
 }
 
-Json difference_to_json(const EvalWords& words, const std::string& against, const char* task, double difference,
+Json difference_to_json(const std::string& model, const std::string& against, const char* task, double difference,
                         double standard_error, const Interval& interval, int64_t counted) {
   const auto known = [&](double value) { return counted < 2 ? Json() : Json(value); };
   return {{"task", task},
-          {"model", words.model},
+          {"model", model},
           {"against", against},
           {"difference", difference},
           {"standard_error", known(standard_error)},

@@ -22,9 +22,9 @@ struct EvalWords {
   std::string model, against;
   std::vector<std::string> tasks = {"perplexity"};
   std::vector<std::string> files;
+  PrefillFlags prefill;
   // Perplexity and divergence.
   TextWindowOptions windows;
-  PrefillFlags prefill;
   TextOptions text;
   // Divergence; its `windows` are those above.
   DivergenceOptions divergence;
@@ -48,10 +48,10 @@ struct EvalWords {
 /// Prints a name and its value in two columns.
 void print_row(std::string_view name, std::string_view value);
 
-/// The fields that all comparisons of two models begin with.
-/// @param against  what the second one is called.
+/// What the comparison of one figure of two models begins with.
+/// @param model, against  what they are called.
 /// @param counted  documents or examples; with fewer than two, there is no error.
-Json difference_to_json(const EvalWords& words, const std::string& against, const char* task, double difference,
+Json difference_to_json(const std::string& model, const std::string& against, const char* task, double difference,
                         double standard_error, const Interval& interval, int64_t counted);
 /// "-0.0123 to +0.0045, which contains 0".
 std::string interval_text(const Interval& interval, int digits);

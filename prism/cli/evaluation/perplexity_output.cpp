@@ -91,15 +91,16 @@ void print_perplexity(const EvalWords& words, const PerplexityResult& result, co
   }
 }
 
-void print_perplexity_difference(const EvalWords& words, const std::string& against, const PerplexityResult& a,
-                                 const PerplexityResult& b, const std::vector<double>& divergences) {
+void print_perplexity_difference(const EvalWords& words, const std::string& model, const std::string& against,
+                                 const PerplexityResult& a, const PerplexityResult& b,
+                                 const std::vector<double>& divergences) {
   const auto paired = paired_loss(a.documents, b.documents);
   if (!words.json) {
     print_paired(paired);
     if (!divergences.empty()) print_row("KL(second||first)", divergence_text(divergences));
     return;
   }
-  Json json = difference_to_json(words, against, "perplexity difference", paired.difference, paired.standard_error,
+  Json json = difference_to_json(model, against, "perplexity difference", paired.difference, paired.standard_error,
                                  paired.interval, paired.documents);
   json.update(to_json(paired, a, b));
   if (!divergences.empty()) json["divergence"] = divergence_to_json(divergences);

@@ -24,9 +24,10 @@ struct PerplexityCourse {
 void print_perplexity(const EvalWords& words, const PerplexityResult& result, const PerplexityCourse& course);
 
 /// The loss of a minus that of b on the same documents.
-/// @param against      what b is called.
-/// @param divergences  KL(b || a) of each scored token in nats; empty: not known.
-void print_perplexity_difference(const EvalWords& words, const std::string& against, const PerplexityResult& a,
-                                 const PerplexityResult& b, const std::vector<double>& divergences);
+/// @param model, against  what a and b are called.
+/// @param divergences     KL(b || a) of each scored token in nats; empty: not known.
+void print_perplexity_difference(const EvalWords& words, const std::string& model, const std::string& against,
+                                 const PerplexityResult& a, const PerplexityResult& b,
+                                 const std::vector<double>& divergences);
 
 }  // namespace prism

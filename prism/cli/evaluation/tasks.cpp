@@ -34,9 +34,11 @@ namespace {
 
 /// A model with what reads its prompts.
 struct LoadedModel {
+  /// @param sets_given  changes of the selector's settings.
   LoadedModel(const std::string& path_given, const ModelFolder& folder_given, const PrefillOptions& options,
-              const PrefillCosts& costs, const EvalWords& words)
+              const std::vector<std::string>& sets_given, const PrefillCosts& costs, const EvalWords& words)
       : path(path_given),
+        sets(sets_given),
         folder(folder_given),
         meter(words.prefill.meter),
         prefill(options, costs, options.selector == "dense" ? nullptr : &meter),
@@ -49,10 +51,13 @@ struct LoadedModel {
   double measure_seconds() const { return all_layers(meter.layers()).measure_seconds; }
   /// The model, as it is told apart from the other one of a comparison.
   std::string name(const EvalWords& words) const {
-    return words.against_prefill.empty() ? path : fmt::format("{} with {} attention", path, prefill.options().selector);
+    if (words.against_prefill.empty()) return path;
+    return fmt::format("{} with {} attention{}{}", path, prefill.options().selector, sets.empty() ? "" : ", ",
+                       fmt::join(sets, " "));
   }
 
   std::string path;
+  const std::vector<std::string>& sets;
   const ModelFolder& folder;
   PrefillMeter meter;
   Prefill prefill;
@@ -66,8 +71,9 @@ Json settings_of(const LoadedModel& loaded, const EvalWords& words) {
                    {"dtype", loaded.dtype()},
                    {"selector", loaded.prefill.options().selector},
                    {"selector_settings", loaded.prefill.options().settings},
-                   {"selector_changes", words.prefill.sets},
-                   {"chunk", loaded.prefill.options().chunk}};
+                   {"selector_changes", loaded.sets},
+                   {"chunk", loaded.prefill.options().chunk},
+                   {"recall_rows", words.prefill.meter.recall_rows}};
   for (const auto& [name, value] :
        prompt_fingerprint(decoder, *loaded.folder.tokenizer, loaded.prefill.options(), decoder.compute_type()))
     settings["fingerprint"][name] = value;
@@ -85,11 +91,12 @@ Json settings_of(const LoadedModel& loaded, const EvalWords& words) {
 /// The progress line of a task: questions by the item, texts, which may be books, by the token.
 class TaskProgress {
  public:
-  /// @param models  that read the items, one after the other.
-  TaskProgress(const Questions& questions, const TaskModel& model, int64_t models) {
+  /// @param model  that counts the tokens of texts: a TaskModel or a TaskPair.
+  template <class Model>
+  TaskProgress(const Questions& questions, const Model& model) {
     const auto& [task, items] = questions;
     const auto counts = task.is_text() ? model.count_tokens(task, items) : std::vector<int64_t>();
-    for (const int64_t count : counts) tokens_before_.push_back(tokens_before_.back() + models * count);
+    for (const int64_t count : counts) tokens_before_.push_back(tokens_before_.back() + count);
     if (task.is_text()) {
       progress_.emplace("eval " + task.name, tokens_before_.back(), " tokens");
     } else {
@@ -144,7 +151,7 @@ TaskFigures figures_of(const Questions& questions, const std::vector<ItemAnswers
 /// How a model's figures came about.
 struct Course {
   int64_t context = 0;      ///< to which texts were cut
-  double seconds = 0;       ///< 0: not stated
+  double seconds = 0;       ///< without what is only measured; 0: not stated
   bool is_resumed = false;  ///< some answers are of an earlier call, and no times of attention are known
 };
 
@@ -198,13 +205,12 @@ void print_perplexity(const EvalWords& words, const LoadedModel& loaded, const P
                            .dtype = loaded.dtype(),
                            .attention = attention_text(loaded, figures, course),
                            .prefill = attention_to_json(loaded, figures, course),
-                           .seconds = course.is_resumed ? 0 : course.seconds});  // tokens/s are of all tokens
+                           .seconds = course.seconds});
 }
 
 void evaluate_one(const EvalWords& words, const std::vector<Questions>& all, LoadedModel& loaded) {
   std::optional<ResultFolder> folder;
   if (!words.out.empty()) folder.emplace(words.out, settings_of(loaded, words));
-  const Timer timer;
   Course course{.context = loaded.context()};
   std::vector<TaskFigures> figures;
   std::vector<ItemAnswers> answers;
@@ -212,18 +218,22 @@ void evaluate_one(const EvalWords& words, const std::vector<Questions>& all, Loa
     std::optional<SampleFile> file;
     if (folder) file.emplace(folder->samples(questions.task), questions.task, questions.items);
     course.is_resumed = course.is_resumed || (file && !file->answers().empty());
-    const Timer task_timer;
+    std::optional<TaskProgress> progress;
+    std::optional<Timer> timer;
     const double measured_before = loaded.measure_seconds();
     const auto add_seconds = [&] {
-      folder->add_seconds(questions.task, task_timer.seconds() - (loaded.measure_seconds() - measured_before));
+      const double spent = timer ? timer->seconds() - (loaded.measure_seconds() - measured_before) : 0;
+      course.seconds += spent;
+      if (folder) folder->add_seconds(questions.task, spent);
     };
-    TaskProgress progress(questions, loaded.model, /*models=*/1);
     try {
+      progress.emplace(questions, loaded.model);
+      timer.emplace();
       answers = answer_all(
           loaded.model, questions.task, questions.items, file ? &*file : nullptr,
-          [&](int64_t tokens) { progress.step(tokens); }, [&](int64_t items) { progress.batch(items); });
+          [&](int64_t tokens) { progress->step(tokens); }, [&](int64_t items) { progress->batch(items); });
       figures.push_back(figures_of(questions, answers, words));
-      if (folder) add_seconds();
+      add_seconds();
     } catch (const FailedError&) {
       if (stop_signal() == 0 || !folder) throw;
       add_seconds();
@@ -233,7 +243,7 @@ void evaluate_one(const EvalWords& words, const std::vector<Questions>& all, Loa
                                     plain_line(words.out)));
     }
   }
-  course.seconds = timer.seconds() - loaded.measure_seconds();
+  if (course.is_resumed) course.seconds = 0;
   std::optional<PerplexityResult> perplexity;
   if (asks_perplexity(words)) perplexity = perplexity_of(all[0].task, all[0].items, answers, loaded.model);
   if (folder) folder->write(figures);
@@ -244,8 +254,8 @@ void evaluate_one(const EvalWords& words, const std::vector<Questions>& all, Loa
   }
 }
 
-TaskPair::Answers answer_both(const Questions& questions, TaskPair& pair, const TaskModel& a) {
-  TaskProgress progress(questions, a, /*models=*/2);
+TaskPair::Answers answer_both(const Questions& questions, TaskPair& pair) {
+  TaskProgress progress(questions, pair);
   TaskPair::Answers found;
   for (std::span<const TaskItem> rest(questions.items); !rest.empty();) {
     const auto batch = next_items(rest);
@@ -262,16 +272,16 @@ TaskPair::Answers answer_both(const Questions& questions, TaskPair& pair, const 
 void compare_perplexities(const EvalWords& words, const Questions& questions, LoadedModel& a, LoadedModel& b) {
   TaskPair pair(a.model, b.model);
   pair.check(questions.task);
-  const auto found = answer_both(questions, pair, a.model);
+  const auto found = answer_both(questions, pair);
   const auto result_of = [&](const LoadedModel& loaded, const std::vector<ItemAnswers>& answers) {
     auto result = perplexity_of(questions.task, questions.items, answers, loaded.model);
     if (!words.json) print_row("model", plain_line(loaded.name(words)));
-    print_perplexity(words, loaded, result, {figures_of(questions, answers, words)}, {});
+    print_perplexity(words, loaded, result, /*figures=*/{}, {});
     if (!words.json) fmt::print("\n");
     return result;
   };
   const auto first = result_of(a, found.a), second = result_of(b, found.b);
-  print_perplexity_difference(words, b.name(words), first, second, found.divergences);
+  print_perplexity_difference(words, a.name(words), b.name(words), first, second, found.divergences);
 }
 
 void compare_tasks(const EvalWords& words, const std::vector<Questions>& all, LoadedModel& a, LoadedModel& b) {
@@ -280,7 +290,7 @@ void compare_tasks(const EvalWords& words, const std::vector<Questions>& all, Lo
   std::vector<TaskFigures> figures_a, figures_b;
   std::vector<TaskDifference> differences;
   for (const auto& questions : all) {
-    auto found = answer_both(questions, pair, a.model);
+    auto found = answer_both(questions, pair);
     figures_a.push_back(figures_of(questions, found.a, words));
     figures_b.push_back(figures_of(questions, found.b, words));
     differences.push_back({questions.task, differences_of(questions.task, questions.items, found.a, found.b),
@@ -288,7 +298,7 @@ void compare_tasks(const EvalWords& words, const std::vector<Questions>& all, Lo
   }
   for (const auto& [loaded, figures] : {std::pair{&a, &figures_a}, {&b, &figures_b}}) {
     if (!words.json) print_row("model", plain_line(loaded->name(words)));
-    print_results(words, *loaded, *figures, {.context = std::min(a.context(), b.context())});
+    print_results(words, *loaded, *figures, {.context = pair.context()});
     if (!words.json) fmt::print("\n");
   }
   if (words.json) {
@@ -346,17 +356,18 @@ void run_tasks(EvalWords& words) {
     words.windows.stride = task.stride;
   }
   add_made_questions(words, folder, context, all);
-  const auto load = [&](const std::string& name, const ModelFolder& model, const PrefillOptions& options) {
+  const auto load = [&](const std::string& path, const ModelFolder& model, const PrefillOptions& options,
+                        const std::vector<std::string>& sets) {
     check_prefill(model.decoder->config(), options);
-    return std::make_unique<LoadedModel>(name, model, options,
+    return std::make_unique<LoadedModel>(path, model, options, sets,
                                          costs_on_this_machine(cost_shapes(options, model.decoder)), words);
   };
-  const auto first = load(words.model, folder, words.prefill.options);
+  const auto first = load(words.model, folder, words.prefill.options, words.prefill.sets);
   std::unique_ptr<LoadedModel> second;
   if (other) {
-    second = load(words.against, *other, words.prefill.options);
+    second = load(words.against, *other, words.prefill.options, words.prefill.sets);
   } else if (compares) {
-    second = load(words.model, folder, other_prefill);
+    second = load(words.model, folder, other_prefill, words.against_sets);
   }
   second ? evaluate_both(words, all, *first, *second) : evaluate_one(words, all, *first);
   flush_output();

@@ -182,12 +182,13 @@ std::vector<TaskItem> ruler_items(const Task& task, const Tokenizer& tokenizer, 
 std::vector<TaskItem> grid_items(const Tokenizer& tokenizer, RulerSources& sources, const RulerOptions& options,
                                  const PromptWriter& write, const std::function<void()>& on_prompt) {
   check_samples(options);
+  for (const int64_t depth : options.depths)
+    PRISM_CHECK(depth >= 0 && depth <= 100, kEvaluation, "expected depths from 0 to 100 percent; found {}; change it.",
+                depth);
   std::vector<TaskItem> items;
   for (const int64_t length : options.lengths) {
     int64_t units = 1;
     for (const int64_t depth : options.depths) {
-      PRISM_CHECK(depth >= 0 && depth <= 100, kEvaluation,
-                  "expected depths from 0 to 100 percent; found {}; change it.", depth);
       const RulerRow row{kGrid, 128, 1, false, [depth](const RulerSetting& setting, Random& random, int64_t words) {
                            return needle_at(depth, setting, random, words);
                          }};

@@ -168,12 +168,16 @@ void TaskModel::count_kept(std::vector<ItemAnswers>& answers) {
 }
 
 std::vector<int64_t> TaskModel::count_tokens(const Task& task, std::span<const TaskItem> items) const {
+  return count_tokens(task, items, decoder_->config().context);
+}
+
+std::vector<int64_t> TaskModel::count_tokens(const Task& task, std::span<const TaskItem> items, int64_t context) const {
   std::vector<int64_t> counts;
   for (const auto& item : items) {
     check_not_stopped(kEvaluation);
     auto& count = counts.emplace_back(0);
     for (const auto& query : item.queries)
-      for (const auto& window : encode(task, query, *this, decoder_->config().context).windows) count += window.length;
+      for (const auto& window : encode(task, query, *this, context).windows) count += window.length;
   }
   return counts;
 }
@@ -187,7 +191,7 @@ std::vector<ItemAnswers> TaskModel::answer(const Task& task, std::span<const Tas
                                            const Scorer::OnStep& on_step) {
   std::vector<ItemAnswers> answers;
   if (task.kind == TaskKind::generation) {
-    answers = generate(items, on_step);
+    answers = generate(items, context, on_step);
   } else {
     auto asked = encode_items(task, items, *this, context);
     for (size_t first = 0; first < asked.places.size();) {
@@ -201,21 +205,27 @@ std::vector<ItemAnswers> TaskModel::answer(const Task& task, std::span<const Tas
   return answers;
 }
 
-std::vector<ItemAnswers> TaskModel::generate(std::span<const TaskItem> items, const Scorer::OnStep& on_step) {
+std::vector<ItemAnswers> TaskModel::generate(std::span<const TaskItem> items, int64_t context,
+                                             const Scorer::OnStep& on_step) {
   std::vector<Prompt> prompts;
-  for (const auto& item : items) {
+  std::vector<ItemAnswers> answers(items.size());
+  for (size_t i = 0; i < items.size(); ++i) {
     GenerateOptions options;
     options.sampler.temperature = 0;
-    options.stop = item.stops;
-    options.max_new_tokens = item.new_tokens;
-    options.truncate_prompt = true;
-    prompts.push_back({encode_prompt(tokenizer_, item.queries.at(0).context, options.bos), options});
+    options.stop = items[i].stops;
+    options.max_new_tokens =
+        items[i].new_tokens > 0 ? items[i].new_tokens : std::min(kDefaultNewTokens, std::max<int64_t>(1, context / 2));
+    auto ids = encode_prompt(tokenizer_, items[i].queries.at(0).context, options.bos);
+    const int64_t cut = std::ssize(ids) - std::max<int64_t>(1, context - options.max_new_tokens);
+    if (cut > 0) {
+      ids.erase(ids.begin(), ids.begin() + cut);
+      answers[i].cut = 1;
+    }
+    prompts.push_back({std::move(ids), options});
   }
-  std::vector<ItemAnswers> answers(items.size());
   generate_all(decoder_, tokenizer_, prompts, options_, [&](size_t i, Generation& written) {
     if (on_step) on_step(std::ssize(written.prompt_ids) + std::ssize(written.ids));
     answers[i].answers = {{.text = std::move(written.text)}};
-    answers[i].cut = written.unread > 0 ? 1 : 0;
     answers[i].tokens = std::ssize(written.ids);
   });
   check_not_stopped(kEvaluation);  // a signal also cuts the texts that are being written
@@ -246,13 +256,23 @@ void TaskPair::add_divergences(const torch::Tensor& hidden_a, const torch::Tenso
   }
 }
 
+int64_t TaskPair::context() const {
+  return std::min(a_.decoder_->config().context, b_.decoder_->config().context);
+}
+
+std::vector<int64_t> TaskPair::count_tokens(const Task& task, std::span<const TaskItem> items) const {
+  auto counts = a_.count_tokens(task, items, context());
+  const auto more = b_.count_tokens(task, items, context());
+  for (size_t i = 0; i < counts.size(); ++i) counts[i] += more[i];
+  return counts;
+}
+
 TaskPair::Answers TaskPair::answer(const Task& task, std::span<const TaskItem> items, const Scorer::OnStep& on_step) {
   check(task);
-  const int64_t context = std::min(a_.decoder_->config().context, b_.decoder_->config().context);
   if (task.kind == TaskKind::generation || !same_tokens_)
-    return {a_.answer(task, items, context, on_step), b_.answer(task, items, context, on_step), {}};
+    return {a_.answer(task, items, context(), on_step), b_.answer(task, items, context(), on_step), {}};
   const torch::NoGradGuard no_gradients;
-  auto asked_a = encode_items(task, items, a_, context), asked_b = encode_items(task, items, b_, context);
+  auto asked_a = encode_items(task, items, a_, context()), asked_b = encode_items(task, items, b_, context());
   for (size_t i = 0; i < items.size(); ++i)
     PRISM_CHECK(asked_a.answers[i].tokens == asked_b.answers[i].tokens, kEvaluation,
                 "expected two models that score the same tokens; found {} and {} in item {} of {}, because their "

@@ -86,7 +86,8 @@ class TaskModel {
   friend class TaskPair;
   std::vector<ItemAnswers> answer(const Task& task, std::span<const TaskItem> items, int64_t context,
                                   const Scorer::OnStep& on_step);
-  std::vector<ItemAnswers> generate(std::span<const TaskItem> items, const Scorer::OnStep& on_step);
+  std::vector<ItemAnswers> generate(std::span<const TaskItem> items, int64_t context, const Scorer::OnStep& on_step);
+  std::vector<int64_t> count_tokens(const Task& task, std::span<const TaskItem> items, int64_t context) const;
   /// Adds what was kept since the last call to the first of these items.
   void count_kept(std::vector<ItemAnswers>& answers);
 
@@ -114,7 +115,11 @@ class TaskPair {
     /// of different sizes, and for tokenizers that differ.
     std::vector<double> divergences;
   };
-  /// As TaskModel::answer(), with the smaller one of two contexts. @throws InputError also as check().
+  /// The smaller one of both, in tokens.
+  int64_t context() const;
+  /// Tokens that both models read of each of these texts, together.
+  std::vector<int64_t> count_tokens(const Task& task, std::span<const TaskItem> items) const;
+  /// As TaskModel::answer(), with context(). @throws InputError also as check().
   Answers answer(const Task& task, std::span<const TaskItem> items, const Scorer::OnStep& on_step = {});
 
  private:

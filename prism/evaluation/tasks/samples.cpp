@@ -185,7 +185,8 @@ std::vector<ItemAnswers> answer_all(TaskModel& model, const Task& task, std::spa
     const auto batch = next_items(items.subspan(answers.size()));
     const size_t end = answers.size() + batch.size();
     if (file != nullptr && file->answers().size() >= end) {
-      answers.assign(file->answers().begin(), file->answers().begin() + static_cast<std::ptrdiff_t>(end));
+      const auto known = std::span(file->answers()).subspan(answers.size(), batch.size());
+      answers.insert(answers.end(), known.begin(), known.end());
     } else {
       // A batch that was written in part is computed again as a whole.
       if (file != nullptr) file->truncate(answers.size());

@@ -216,11 +216,12 @@ constexpr std::array kBlimpParts = {
     "wh_vs_that_with_gap_long_distance",
 };
 
-std::vector<Task> make_tasks() {
+/// Those that read files, without BLiMP.
+std::vector<Task> file_tasks() {
   using enum TaskKind;
   const std::vector<std::string> by_length = {"acc", "acc_norm", "acc_bytes"},
                                  perplexities = {"word_perplexity", "byte_perplexity", "bits_per_byte"};
-  std::vector<Task> tasks = {
+  return {
       {.name = kPerplexity,
        .kind = windows,
        .figures = {"token_perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte"},
@@ -273,6 +274,10 @@ std::vector<Task> make_tasks() {
       {.name = "multiple_choice", .figures = by_length, .item = multiple_choice},
       {.name = "generate", .kind = generation, .figures = {"exact_match", "contains"}, .item = generate_item},
   };
+}
+
+std::vector<Task> make_tasks() {
+  auto tasks = file_tasks();
   for (const char* part : kBlimpParts)
     tasks.push_back({.name = std::string("blimp_") + part,
                      .group = "blimp",

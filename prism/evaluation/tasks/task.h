@@ -36,7 +36,7 @@ struct TaskItem {
   std::vector<std::string> choices = {};  ///< texts of the choices, whose lengths acc_norm and acc_bytes divide by
   std::vector<std::string> targets = {};  ///< generation: any of these is right
   std::vector<std::string> stops = {};    ///< generation: text that ends an answer
-  int64_t new_tokens = 0;                 ///< generation: most tokens of an answer; 0: kDefaultNewTokens
+  int64_t new_tokens = 0;                 ///< generation: most tokens of an answer; 0: 128, or half of the context
   int64_t words = 0, bytes = 0;           ///< rolling: units of the figures
 };
 

@@ -179,14 +179,14 @@ std::vector<EvaluatedFigure> all_figures(const EvaluationRecords& records) {
   return all;
 }
 
-/// Tasks of which models answered other items than the first one that answered any.
+/// Tasks of which not all models answered the same items, as far as these are known.
 std::vector<std::string> tasks_of_other_items(const EvaluationRecords& records) {
   std::vector<std::string> tasks;
-  for (const auto& wanted : all_figures(records))
-    for (const auto& model : records.models) {
-      const auto* figure = find_figure(model, wanted);
-      if (figure == nullptr || figure->items.empty() || wanted.items.empty() || figure->items == wanted.items) continue;
-      if (std::ranges::count(tasks, wanted.task) == 0) tasks.push_back(wanted.task);
+  std::map<std::string, std::string> items;  // of each task
+  for (const auto& model : records.models)
+    for (const auto& figure : model.figures) {
+      if (figure.items.empty() || items.emplace(figure.task, figure.items).first->second == figure.items) continue;
+      if (std::ranges::count(tasks, figure.task) == 0) tasks.push_back(figure.task);
     }
   return tasks;
 }

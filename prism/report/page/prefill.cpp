@@ -107,7 +107,7 @@ class Reader {
     if (!line.is_object()) fail(place);
     if (line.value("bench", "") == "prefill") return add_speed(line);
     if (line.value("task", "") == "perplexity" && line.contains("prefill")) return add_loss(line);
-    if (line.value("task", "") == "perplexity difference") return;  // stands behind the lines of both
+    if (line.value("task", "") == "perplexity difference") return;  // comes after the lines of both
     fail(place);
   }
 

@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -115,6 +116,44 @@ TEST(TaskPair, FindsNoDifferenceBetweenAModelAndItself) {
   EXPECT_TRUE(found.divergences.empty());
   EXPECT_EQ(found.a, a.answer(task, texts));
   EXPECT_EQ(found.b, fourth.answer(task, texts));
+}
+
+TEST(TaskPair, MeasuresHowFarTheFirstIsFromTheSecond) {
+  auto other = make_decoder(tiny_decoder(900)->config());
+  other->initialise(7);
+  TaskModel a(tiny_decoder(900), tokenizer()), b(other, tokenizer());
+  const auto task = task_of("wikitext");
+  const std::vector<TaskItem> texts = {task.item({{"page", "some words"}})};
+  const auto found = TaskPair(a, b).answer(task, texts).divergences;
+  const torch::NoGradGuard no_gradients;
+  const auto encoded = encode_rolling(tokenizer(), texts[0].queries[0].continuation, 900);
+  const std::vector<int64_t> read(encoded.tokens.begin(), encoded.tokens.end() - 1);
+  const auto log_p = [&](TaskModel& model) {
+    auto decoder = model.decoder();
+    return decoder->head.logits(decoder(torch::tensor(read).unsqueeze(0), ForwardContext{}))[0]
+        .to(torch::kDouble)
+        .log_softmax(1);
+  };
+  const auto of_a = log_p(a), of_b = log_p(b);
+  const auto expected = (of_b.exp() * (of_b - of_a)).sum(1), reverse = (of_a.exp() * (of_a - of_b)).sum(1);
+  ASSERT_EQ(std::ssize(found), expected.size(0));
+  for (int64_t i = 0; i < expected.size(0); ++i)
+    EXPECT_NEAR(found[static_cast<size_t>(i)], expected[i].item<double>(), 1e-4);
+  EXPECT_GT((expected - reverse).abs().max().item<double>(), 1e-2) << "the directions can be told apart";
+}
+
+TEST(TaskPair, AsksBothModelsTheSameWithinTheSmallerContext) {
+  const std::map<int32_t, int32_t> next = {{'a', 'b'}, {'b', 'c'}, {'c', 'a'}};
+  TaskModel small(chain_decoder(next, 20), tokenizer()), large(chain_decoder(next, 60), tokenizer());
+  const auto task = task_of("generate");
+  std::string prompt;
+  for (int i = 0; i < 19; ++i) prompt += "abc"[i % 3];
+  const std::vector<TaskItem> items = {task.item({{"prompt", prompt}, {"targets", "b"}})};
+  const auto found = TaskPair(small, large).answer(task, items);
+  EXPECT_EQ(found.a, found.b);
+  EXPECT_EQ(found.a[0].answers[0].text, "bcabcabcab") << "half of the context is for the answer";
+  EXPECT_EQ(found.a[0].cut, 1);
+  EXPECT_EQ(large.answer(task, items)[0].cut, 0);
 }
 
 TEST(TaskModel, KeepsNoAnswerThatASignalCutShort) {
