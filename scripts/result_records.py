@@ -255,23 +255,37 @@ class Records:
 
     def task(self, model, name, figure="acc", error=False):
         """A figure of a task as prism eval --task measured it, accuracies and scores in percent, of each seed if the model
-        is an arm of runs; with its standard error if that is asked for, and for items their number."""
+        is an arm of runs; with its standard error if that is asked for, and for items their number. The model is a folder
+        of records or one of them, without .json."""
         def of(folder):
-            for path in glob.glob(os.path.join(glob.escape(folder), "*.json")):
+            for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*.json"))) or [folder + ".json"]:
                 with open(path, encoding="utf-8") as file:
                     results = json.load(file)
                 if name in results["results"]:
                     found = results["results"][name]
                     if figure == "items":
                         return found["sample_len"]
-                    scale = percent if figure.startswith("acc") else float
+                    if figure in ("density", "recall"):
+                        return results[figure][name]
+                    scale = percent if figure.startswith("acc") or figure == "contains" else float
                     values = [scale(found[f"{figure}{part},none"]) for part in (("", "_stderr") if error else ("",))]
                     return values if error else values[0]
             raise Fault(f"expected the task {name} in {folder}; found none.")
-        single = [path for path in (os.path.join(path, model) for path in self.paths) if os.path.isdir(path)]
+        single = [path for path in (os.path.join(path, model) for path in self.paths)
+                  if os.path.isdir(path) or os.path.isfile(path + ".json")]
         if single:
             return of(single[0])
         return Seeds((number, of(folder)) for number, folder in self._runs(model).items())
+
+    def books(self, model):
+        """Bits per byte of each text that prism eval --task books read, as if texts were seeds."""
+        for path in (os.path.join(path, model + ".jsonl") for path in self.paths):
+            if not os.path.isfile(path):
+                continue
+            with open(path, encoding="utf-8") as file:
+                rows = [json.loads(line)["bits_per_byte"] for line in file]
+            return Seeds((i, -score / (size * math.log(2))) for i, (score, size) in enumerate(rows))
+        raise Fault(f"expected the texts of {model}; found none.")
 
     def tokens(self, arm):
         """Tokens that were trained."""

@@ -45,6 +45,7 @@ ask() {  # NAME OPTION...: keeps the figures under this name
   local out=$runs/$name/$study/$1
   "$prism" eval "$model" --out "$out" "${@:2}"
   cp "$out/results_prism.json" "docs/results/$study/$name/$1.json"
+  [ ! -f "$out/samples_books.jsonl" ] || cp "$out/samples_books.jsonl" "docs/results/$study/$name/$1.jsonl"
 }
 
 ask_zero_shot() {
