@@ -21,7 +21,7 @@ torch::Tensor contiguous_keys(const AttentionInput& input) {
 Prefill::Prefill(const PrefillOptions& options, const PrefillCosts& costs, PrefillMeter* meter)
     : options_(options), selector_(find_selector(options.selector, options.settings, costs)), meter_(meter) {
   PRISM_CHECK(options.chunk >= 0, "prefill",
-              "chunk: expected at least 0, where 0 means no chunks; found {}; change it.", options.chunk);
+              "expected chunks of at least 0 tokens, where 0 means no chunks; found {}; change it.", options.chunk);
 }
 
 AttentionOutput Prefill::attend(size_t layer, AttentionInput input, const RotaryPairs& pairs,

@@ -9,7 +9,7 @@ HeadStatistics LayerPrefill::all_heads() const {
 }
 
 PrefillMeter::PrefillMeter(const PrefillMeterOptions& options) : options_(options) {
-  PRISM_CHECK(options.recall_rows >= 0, "prefill", "recall_rows: expected at least 0; found {}; raise it.",
+  PRISM_CHECK(options.recall_rows >= 0, "prefill", "expected recall of at least 0 rows; found {}; raise it.",
               options.recall_rows);
 }
 

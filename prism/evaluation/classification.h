@@ -36,8 +36,8 @@ struct LabelOptions {
   bool changes_budgets() const { return budget_heads != "own" || budget_gain != "own"; }
   template <class Visitor>
   void visit(Visitor& v) {
-    v("batch", batch, "texts per forward pass");
-    v("examples", examples, "label only the first N examples; 0: all");
+    v("batch", batch, "classification: texts per forward pass");
+    v("examples", examples, "classification: label only the first N examples; 0: all");
     v("seed", seed, "seed of layers that draw random heads (budget.kind random, budget_heads random and shuffled)");
     v("budget_heads", budget_heads,
       "heads that a trained head budget computes. own: those that it chooses; all: all heads, each with its own "

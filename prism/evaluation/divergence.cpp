@@ -10,6 +10,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/statistics.h"
+#include "prism/core/text/counted.h"
 #include "prism/generation/scorer.h"
 
 namespace prism {
@@ -137,7 +138,8 @@ RowDivergences row_divergences(const torch::Tensor& reference_NV, const torch::T
 }
 
 std::vector<std::string> DivergenceResult::conventions() const {
-  std::string cutting = fmt::format("windows of {} tokens every {}, each token predicted once", window, stride);
+  std::string cutting =
+      fmt::format("windows of {} every {}, each token predicted once", counted(window, "token"), stride);
   if (skip > 0) cutting += fmt::format(", without the first {} predictions of a window", skip);
   return {
       "nats of KL(reference || model) per predicted token; errors take tokens as independent", cutting,

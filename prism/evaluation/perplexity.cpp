@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "prism/core/error.h"
+#include "prism/core/text/counted.h"
 #include "prism/evaluation/tasks/items.h"
 #include "prism/evaluation/tasks/row_values.h"
 #include "prism/evaluation/tasks/samples.h"
@@ -36,7 +37,8 @@ double PerplexityResult::bits_per_byte() const {
 }
 
 std::vector<std::string> PerplexityResult::conventions() const {
-  std::string cutting = fmt::format("windows of {} tokens every {}, each token predicted once", window, stride);
+  std::string cutting =
+      fmt::format("windows of {} every {}, each token predicted once", counted(window, "token"), stride);
   if (!cut) {
     cutting += " (no document is longer than a window)";
   } else if (stride == window) {

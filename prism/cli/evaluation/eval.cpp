@@ -31,12 +31,13 @@ Tasks:
   piqa, hellaswag, arc_easy, arc_challenge, winogrande, boolq, blimp (67 parts), lambada_openai, wikitext
                    the tasks of this name of EleutherAI's lm-evaluation-harness, with its prompts, figures and errors.
                    --data names a folder with their files, e.g. piqa/valid.jsonl; several tasks may be given.
-  wikitext_halves  the same file as wikitext in windows of 512 tokens, of which the second half counts, as llama.cpp's
-                   llama-perplexity measures it: perplexity per token.
+  wikitext_halves  the same file as wikitext, as one item, in windows of 512 tokens, of which the second half counts, as
+                   llama.cpp's llama-perplexity measures it: perplexity per token.
   books            whole texts: each text file in the folder --data, in windows of the model's context, as PG19 is scored.
   multiple_choice  questions of your own: --data names a JSONL file with rows of query, choices (a list) and gold (the
                    number of the right choice, from 0).
   generate         prompts of your own: a JSONL file with rows of prompt, targets (a list) and stop (a list; optional).
+                   Answers of up to 128 tokens: exact_match with a target, and contains, the share of targets in them.
   ruler, ruler_qa  RULER: needles, variables and words in long texts that are made for --lengths. --data names a folder
                    with paul_graham_essays.jsonl and words.txt (else Debian's wamerican); for ruler_qa with SQuAD's
                    dev-v2.0.json and HotpotQA's hotpot_dev_distractor_v1.json. Parts: ruler_niah_single_1, ruler_vt, ...
@@ -65,8 +66,8 @@ trained budget does what.
 Questions: the choice with the largest log-likelihood is the answer (acc); acc_norm and acc_bytes divide by the length
 of the choice. Errors are standard errors. --shots K puts K solved items before each question.
 
-Perplexity and questions: --out writes the answer to each item, a document or a question, and the figures, in the
-harness's layout; the same command resumes an interrupted evaluation at the next item. A text that is one document
+Perplexity and questions: --out writes the answer to each item, a document or a question, and the figures of one model,
+in the harness's layout; the same command resumes an interrupted evaluation at the next item. A text that is one document
 begins anew; --separator divides it.
 
 --against evaluates a second model on the same texts, --against-prefill the same model under another kind of attention,
@@ -133,7 +134,7 @@ void add_classification_options(CLI::App& app, EvalWords& words) {
 }
 
 /// How messages call the tasks of evaluation/tasks and those of evaluation/ruler.
-constexpr const char *kQuestions = "tasks that ask questions", *kMade = "ruler and needle_grid";
+constexpr const char *kQuestions = "tasks that ask questions", *kMade = "made tasks (ruler, needle_grid)";
 
 /// Options that only some tasks take.
 struct TaskOptions {
@@ -153,10 +154,9 @@ void check_options(const std::vector<TaskOptions>& groups, const std::string& na
   for (const auto& [tasks, options] : groups) {
     if (std::find(tasks.begin(), tasks.end(), name) != tasks.end()) continue;
     for (const auto* option : options)
-      PRISM_CHECK(
-          option->count() == 0, "eval",
-          "expected options of the task {}; found {}, which belongs to {}; leave it out, or give another --task.", name,
-          option->get_name(), join_names(tasks));
+      PRISM_CHECK(option->count() == 0, "eval",
+                  "expected options of {}; found {}, which belongs to {}; leave it out, or give another --task.", name,
+                  option->get_name(), join_names(tasks));
   }
 }
 

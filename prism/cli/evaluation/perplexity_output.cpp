@@ -71,13 +71,14 @@ Json to_json(const PairedLoss& paired, const PerplexityResult& a, const Perplexi
   return {{"documents", paired.documents}, {"better", paired.better}, {"by_document", std::move(by_document)}};
 }
 
-void print_paired(const PairedLoss& paired) {
+void print_paired(const EvalWords& words, const PairedLoss& paired) {
   print_row("difference", fmt::format("{:+.5f} nats per token{}", paired.difference,
                                       paired.documents < 2 ? ", of one document"
                                                            : fmt::format(", standard error {:.5f} over {} documents",
                                                                          paired.standard_error, paired.documents)));
-  print_row("95% interval",
-            paired.documents < 2 ? "none: one document; give --separator" : interval_text(paired.interval, 5));
+  print_row("95% interval", paired.documents >= 2          ? interval_text(paired.interval, 5)
+                            : words.text.separator.empty() ? "none: one document; give --separator"
+                                                           : "none: one document");
   print_row("better on", fmt::format("{} of {} documents", paired.better, paired.documents));
 }
 
@@ -96,7 +97,7 @@ void print_perplexity_difference(const EvalWords& words, const std::string& mode
                                  const std::vector<double>& divergences) {
   const auto paired = paired_loss(a.documents, b.documents);
   if (!words.json) {
-    print_paired(paired);
+    print_paired(words, paired);
     if (!divergences.empty()) print_row("KL(second||first)", divergence_text(divergences));
     return;
   }

@@ -14,6 +14,8 @@ namespace {
 constexpr const char* kSettingsName = "settings.json";
 constexpr const char* kResultsName = "results_prism.json";
 constexpr const char* kSecondsName = "seconds_prism.json";
+constexpr const char *kSamplesBegin = "samples_", *kSamplesEnd = ".jsonl";
+constexpr const char* kFingerprint = "fingerprint";  ///< of weights, tokenizer and configuration
 
 /// The object in a file; null if there is no file. @throws InputError for anything else.
 Json read_object(const std::filesystem::path& file) {
@@ -25,11 +27,15 @@ Json read_object(const std::filesystem::path& file) {
   return json;
 }
 
-/// @throws InputError if a setting differs.
+/// @throws InputError if a setting differs. A model may be somewhere else: fingerprints tell it.
 void check_same(const Json& before, const Json& now, const std::string& prefix, const std::string& folder) {
   for (const auto& [name, value] : now.items()) {
-    if (!before.contains(name)) continue;
+    if (!before.contains(name) || name == "model") continue;
     const auto& found = before[name];
+    PRISM_CHECK(
+        !prefix.starts_with(kFingerprint) || found == value, "eval",
+        "expected results of the same settings in {}; found those of another {}; name another folder with --out.",
+        folder, name);
     if (found.is_object() && value.is_object() && found != value) check_same(found, value, prefix + name + " ", folder);
     PRISM_CHECK(found == value, "eval",
                 "expected results of the same settings in {}; found {}{} {} instead of {}; name another folder with "
@@ -44,8 +50,9 @@ ResultFolder::ResultFolder(std::filesystem::path path, const Json& settings)
     : path_(std::move(path)), made_(path_), lock_(path_, "eval") {
   const auto name = plain_line(path_.string());
   settings_ = read_object(path_ / kSettingsName);
-  check_same(settings_.is_null() ? Json::object() : settings_, settings, "", name);
   results_ = read_object(path_ / kResultsName);
+  check_known(name);
+  check_same(settings_.is_null() ? Json::object() : settings_, settings, "", name);
   PRISM_CHECK(
       results_.is_null() || std::ranges::all_of(results_, [](const Json& member) { return member.is_object(); }),
       "eval", "{}: expected results of prism eval in {}; found different ones; name another folder with --out.", name,
@@ -57,8 +64,25 @@ ResultFolder::ResultFolder(std::filesystem::path path, const Json& settings)
   write_file(path_ / kSettingsName, to_text(settings_, 2) + "\n");
 }
 
+void ResultFolder::check_known(const std::string& name) const {
+  PRISM_CHECK(settings_.is_null() || settings_.contains(kFingerprint), "eval",
+              "expected the settings of an evaluation in {}/{}; found different ones; name another folder with --out.",
+              name, kSettingsName);
+  if (!settings_.is_null()) return;
+  const auto is_answer = [](const std::filesystem::directory_entry& entry) {
+    const auto file = entry.path().filename().string();
+    return file == kResultsName || (file.starts_with(kSamplesBegin) && file.ends_with(kSamplesEnd));
+  };
+  const std::filesystem::directory_iterator files(path_);
+  const auto found = std::find_if(begin(files), end(files), is_answer);
+  PRISM_CHECK(found == end(files), "eval",
+              "expected {} beside {} in {}; found none, so that nobody knows whose answers these are; restore it, or "
+              "name another folder with --out.",
+              kSettingsName, plain_line(found->path().filename().string()), name);
+}
+
 std::filesystem::path ResultFolder::samples(const Task& task) const {
-  return path_ / fmt::format("samples_{}.jsonl", task.name);
+  return path_ / fmt::format("{}{}{}", kSamplesBegin, task.name, kSamplesEnd);
 }
 
 void ResultFolder::write(const std::vector<TaskFigures>& figures) {

@@ -26,6 +26,9 @@ class ResultFolder {
   void add_seconds(const Task& task, double seconds);
 
  private:
+  /// @throws InputError for answers without the settings of an evaluation beside them.
+  void check_known(const std::string& name) const;
+
   std::filesystem::path path_;
   Json settings_, results_;
   MadeFolder made_;

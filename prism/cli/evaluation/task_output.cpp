@@ -20,7 +20,7 @@ struct NameWidths {
 
   void hold(const std::string& task_name, const std::string& figure_name) {
     task = std::max(task, task_name.size());
-    figure = std::max(figure, figure_name.size());
+    figure = std::max(figure, figure_name.size() + 1);
   }
 };
 

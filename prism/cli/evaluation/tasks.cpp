@@ -369,6 +369,9 @@ void run_tasks(EvalWords& words) {
   } else if (compares) {
     second = load(words.model, folder, other_prefill, words.against_sets);
   }
+  for (const auto* loaded : {first.get(), second.get()})
+    for (const auto& [task, items] : all)
+      if (loaded != nullptr) loaded->model.check(task);
   second ? evaluate_both(words, all, *first, *second) : evaluate_one(words, all, *first);
   flush_output();
   for (const auto* loaded : {first.get(), second.get()})

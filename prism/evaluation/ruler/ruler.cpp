@@ -82,7 +82,7 @@ class RulerMaker {
     const int64_t least = row_.least_units;
     PRISM_CHECK(fits(least), kEvaluation,
                 "expected a length that holds the smallest prompt of {}, {} tokens with its answer; found {}; raise "
-                "--lengths.",
+                "--lengths, and the model's context with --context if it is no longer.",
                 row_.name, shortest_length(), setting_.length);
     int64_t low = std::max(least, units), step = std::max<int64_t>(1, low / 8);
     while (low > least && !fits(low)) low = std::max(least, low - step), step *= 2;

@@ -105,8 +105,9 @@ RulerQuestions read_hotpot(const Json& json) {
 
 /// Reads questions, and names the file if they are not as they should be.
 RulerQuestions read_questions(const fs::path& path, RulerQuestions (*read)(const Json&)) {
+  const auto json = json_of(path);
   try {
-    auto questions = read(json_of(path));
+    auto questions = read(json);
     PRISM_CHECK(!questions.questions.empty(), kEvaluation, "expected questions; found none; name another file.");
     return questions;
   } catch (const InputError& error) {
@@ -132,7 +133,11 @@ const std::vector<std::string>& RulerSources::essay_words() {
     text = text_of_file(path);
   } else {
     JsonLines rows(path.string(), kEvaluation);
-    while (const auto row = rows.next()) text += text_of(*row, "text") + " ";
+    while (const auto row = rows.next()) {
+      PRISM_CHECK(row->contains("text") && (*row)["text"].is_string(), kEvaluation,
+                  "{}: expected a row with the member text, a text; found another one; correct it.", rows.place());
+      text += (*row)["text"].get<std::string>() + " ";
+    }
   }
   for (const auto word : jinja::split_words(text)) essay_words_.emplace_back(word);
   PRISM_CHECK(!essay_words_.empty(), kEvaluation, "expected words in {}; found none; name another file.",

@@ -167,6 +167,13 @@ void TaskModel::count_kept(std::vector<ItemAnswers>& answers) {
   answers.front().kept = found;
 }
 
+void TaskModel::check(const Task& task) const {
+  PRISM_CHECK(task.kind != TaskKind::halves || decoder_->config().context >= kHalvesWindow, kEvaluation,
+              "expected a model with a context of at least {} tokens for the task {}; found {}; lengthen it with "
+              "--context, or leave the task out.",
+              kHalvesWindow, task.name, decoder_->config().context);
+}
+
 std::vector<int64_t> TaskModel::count_tokens(const Task& task, std::span<const TaskItem> items) const {
   return count_tokens(task, items, decoder_->config().context);
 }

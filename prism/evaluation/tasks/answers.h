@@ -79,6 +79,9 @@ class TaskModel {
   /// Tokens that answer() reads of each of these texts.
   std::vector<int64_t> count_tokens(const Task& task, std::span<const TaskItem> items) const;
 
+  /// @throws InputError for a task whose windows the context has no room for.
+  void check(const Task& task) const;
+
   const Decoder& decoder() const { return decoder_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
 

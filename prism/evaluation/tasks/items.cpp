@@ -118,8 +118,8 @@ PlacedRows rows_of(const Task& task, const fs::path& file, int64_t limit) {
     }
     if (task.has_label_file) add_labels(file, !is_full(), placed);
   }
-  PRISM_CHECK(!placed.rows.empty(), kEvaluation, "expected rows in {}; found none; name the file of the task {}.", name,
-              task.name);
+  PRISM_CHECK(!placed.rows.empty(), kEvaluation, "expected {} in {}; found none; name the {} of the task {}.",
+              task.reads_texts ? "text files" : "rows", name, task.reads_texts ? "folder" : "file", task.name);
   return placed;
 }
 

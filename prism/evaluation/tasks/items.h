@@ -19,8 +19,8 @@ struct ItemOptions {
   void visit(Visitor& v) {
     v("limit", limit, "only the first N items of each task; 0: all");
     v("shots", shots,
-      "items, with their right answers, that stand before each question (few-shot): the first ones of shots_from, not "
-      "drawn at random as the harness does");
+      "items, with their right answers, that stand before each question (few-shot): the first ones of --shots-from, "
+      "not drawn at random as the harness does");
     v("shots_from", shots_from, "the file of these items, in the format of the task's own");
   }
 };

@@ -34,6 +34,9 @@ Json response_of(const Task& task, const Answer& answer) {
   return Json::array({python_number(answer.log_likelihood), answer.is_greedy ? "True" : "False"});
 }
 
+/// Logarithms of probabilities, rounded: a sum of them may exceed zero by this.
+constexpr double kMostLogLikelihood = 1e-3;
+
 /// Throws if a value in a file is not what prism writes.
 void require(bool condition) {
   if (!condition) throw std::invalid_argument("not written by prism");
@@ -44,7 +47,8 @@ Answer parse_answer(const Task& task, const Json& response) {
   Answer answer{.is_greedy = true, .text = {}};
   const auto number = response.at(0).get<std::string>();
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), answer.log_likelihood);
-  require(error == std::errc() && end == number.data() + number.size() && std::isfinite(answer.log_likelihood));
+  require(error == std::errc() && end == number.data() + number.size() && std::isfinite(answer.log_likelihood) &&
+          answer.log_likelihood <= kMostLogLikelihood);
   if (!task.is_text()) answer.is_greedy = response.at(1).get<std::string>() == "True";
   return answer;
 }
@@ -139,7 +143,8 @@ SampleFile::SampleFile(std::filesystem::path path, Task task, std::span<const Ta
       if (number < items_.size() && row.at("doc") == items_[number].row &&
           row.at("arguments") == arguments_of(task_, items_[number])) {
         answers_.push_back(parse_answers(task_, row));
-        is_own = answers_.back().answers.size() == items_[number].queries.size();
+        is_own = answers_.back().answers.size() == items_[number].queries.size() &&
+                 row == sample_row(task_, number, items_[number], answers_.back());
       }
     } catch (const std::exception&) {
       is_own = false;

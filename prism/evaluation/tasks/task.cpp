@@ -7,6 +7,7 @@
 #include "prism/core/error.h"
 #include "prism/core/text/blanks.h"
 #include "prism/core/text/names.h"
+#include "prism/core/text/printable.h"
 #include "prism/evaluation/ruler/ruler.h"
 #include "prism/evaluation/tasks/row_values.h"
 #include "prism/template/library/text_pieces.h"
@@ -66,7 +67,7 @@ TaskItem winogrande(const Json& row) {
   const auto sentence = text_of(row, "sentence"), answer = text_of(row, "answer");
   const auto gap = sentence.find('_');
   PRISM_CHECK(gap != std::string::npos, kEvaluation, "expected a sentence with a gap, _; found none; correct the row.");
-  PRISM_CHECK(answer == "1" || answer == "2", kEvaluation, "expected the answer 1 or 2; found {}; correct the row.",
+  PRISM_CHECK(answer == "1" || answer == "2", kEvaluation, "expected the answer 1 or 2; found \"{}\"; correct the row.",
               answer);
   const auto rest = fmt::format(" {}", jinja::stripped(std::string_view(sentence).substr(gap + 1)));
   TaskItem item{.row = row, .gold = answer == "2"};
@@ -94,7 +95,8 @@ TaskItem lambada(const Json& row) {
   const auto text = text_of(row, "text");
   const auto space = text.rfind(' ');
   PRISM_CHECK(space != std::string::npos && space + 1 < text.size(), kEvaluation,
-              "expected a text of several words; found one without a space before its last word; correct the row.");
+              "expected a text of several words that ends with a word; found \"{}\"; correct the row.",
+              short_line(text, 60));
   return {.row = row, .queries = {{text.substr(0, space), text.substr(space)}}};
 }
 
@@ -130,6 +132,8 @@ TaskItem document(const Json& row) {
 TaskItem multiple_choice(const Json& row) {
   const auto query = text_of(row, "query");
   const auto choices = list_of(row, "choices");
+  PRISM_CHECK(std::ranges::none_of(choices, [](const std::string& choice) { return choice.empty(); }), kEvaluation,
+              "expected choices of at least one character; found an empty one; correct the row.");
   return choose(row, query, choices, number_of(row, "gold"));
 }
 

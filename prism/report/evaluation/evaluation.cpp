@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char *kReport = "report", *kGrid = "needle_grid";
+constexpr const char *kReport = "report", *kGrid = "needle_grid", *kPerplexity = "perplexity";
 constexpr std::string_view kSuffix = ",none", kErrorSuffix = "_stderr,none";
 constexpr NumberStyle kValue = {4, false}, kSigned = {4, true};
 
@@ -108,7 +108,8 @@ class FolderReader {
 
   void add_figures(EvaluatedModel& model, const std::string& task, const Json& row) {
     std::vector<std::vector<Json>> samples;
-    uint64_t hash = 0, count = 0;
+    uint64_t count = 0;
+    auto hash = windows_hash(task);
     for (const auto& part : parts_of(task)) {
       samples.push_back(samples_of(folder_, part, json_.at("results")));
       for (const auto& sample : samples.back()) {
@@ -140,6 +141,14 @@ class FolderReader {
       if (count > 0) figure.items = fmt::format("{} {:016x}", count, hash);
       model.figures.push_back(std::move(figure));
     }
+  }
+
+  /// Of the windows that a user chose for a text.
+  uint64_t windows_hash(const std::string& task) const {
+    const auto& config = json_["config"];
+    if (task != kPerplexity || !config.contains("window")) return 0;
+    const auto windows = config["window"].dump() + " " + config.at("stride").dump();
+    return hash_bytes(std::as_bytes(std::span(windows)));
   }
 
   bool is_less_better(const std::string& task, const std::string& figure) const {
@@ -210,8 +219,9 @@ Table figure_table(const EvaluationRecords& records) {
   }
   const auto differing = tasks_of_other_items(records);
   if (!differing.empty())
-    table.notes.push_back(fmt::format("Not all models answered the same items of {}; these figures do not compare.",
-                                      join_names(differing)));
+    table.notes.push_back(fmt::format(
+        "Not all models answered the same items of {}, or read them in the same windows; these figures do not compare.",
+        join_names(differing)));
   return table;
 }
 

@@ -84,6 +84,32 @@ TEST(EvalTasks, WriteTheHarnesssFilesAndGoOnAfterAnInterruption) {
                   {"expected results of the same settings in part", "limit 0 instead of 3"});
 }
 
+TEST(EvalTasks, RefuseAnswersThatMayBeAnotherModels) {
+  const auto folder = Workshop::folder();
+  ASSERT_EQ(ask({"piqa"}, question_folder(), {"--out", "own"}).status, 0);
+  const auto settings = read_file(folder / "own/settings.json"), samples = read_file(folder / "own/samples_piqa.jsonl");
+  auto moved = Json::parse(settings);
+  moved["model"] = "elsewhere/trained";
+  write_file(folder / "own/settings.json", moved.dump());
+  EXPECT_EQ(ask({"piqa"}, question_folder(), {"--out", "own"}).status, 0) << "fingerprints tell the model";
+  moved["fingerprint"]["weights"] = "0";
+  write_file(folder / "own/settings.json", moved.dump());
+  expect_sentence(ask({"piqa"}, question_folder(), {"--out", "own"}), 2, {"found those of another weights"});
+  write_file(folder / "own/settings.json", "{\"colour\": \"blue\"}");
+  expect_sentence(ask({"piqa"}, question_folder(), {"--out", "own"}), 2, {"expected the settings of an evaluation"});
+  std::filesystem::remove(folder / "own/settings.json");
+  expect_sentence(ask({"piqa"}, question_folder(), {"--out", "own"}), 2, {"expected settings.json beside"});
+  std::filesystem::remove(folder / "own/results_prism.json");
+  expect_sentence(ask({"piqa"}, question_folder(), {"--out", "own"}), 2, {"beside samples_piqa.jsonl"});
+  write_file(folder / "own/settings.json", settings);
+  for (const auto& [from, to] : {std::pair{"\"acc\":1", "\"acc\":0"}, {"[[\"-", "[[\""}}) {
+    auto edited = samples;
+    edited.replace(edited.find(from), std::string(from).size(), to);
+    write_file(folder / "own/samples_piqa.jsonl", edited);
+    expect_sentence(ask({"piqa"}, question_folder(), {"--out", "own"}), 2, {"expected the answers to item"});
+  }
+}
+
 TEST(EvalTasks, StateTheDensityOfASelector) {
   const std::vector<std::string> sparse = {"--prefill", "random",        "--prefill-set",
                                            "share=0.2", "--prefill-set", "block_size=32"};
@@ -148,7 +174,8 @@ TEST(EvalTasks, RefuseWrongInputWithASentence) {
   expect_sentence(run({"eval", trained(), "text.txt", "--data", data}), 2,
                   {"--data", "belongs to tasks that ask questions"});
   expect_sentence(ask({"piqa"}, data, {"--stride", "3"}), 2, {"--stride", "belongs to perplexity"});
-  expect_sentence(ask({"piqa"}, data, {"--lengths", "16"}), 2, {"--lengths", "belongs to ruler and needle_grid"});
+  expect_sentence(ask({"piqa"}, data, {"--lengths", "16"}), 2,
+                  {"--lengths", "belongs to made tasks (ruler, needle_grid)"});
   expect_sentence(ask({"piqa"}, data, {"--shots-from", data + "/own.jsonl"}), 2, {"expected the number of shots"});
   expect_sentence(ask({"piqa"}, data, {"--against-prefill-set", "p=1"}), 2, {"expected --against-prefill with"});
   expect_sentence(ask({"ruler_vt"}, data, {"--limit", "3"}), 2, {"expected --samples for ruler_vt"});
@@ -165,6 +192,10 @@ TEST(EvalTasks, RefuseWrongInputWithASentence) {
   expect_sentence(ask({"generate"}, "odd.jsonl"), 2, {"odd.jsonl, line 1", "expected stop texts of at least one"});
   expect_sentence(ask({"multiple_choice", "piqa"}, "-"), 2, {"expected one task with --data -"});
   expect_sentence(run({"eval", "--task", "piqa"}), 2, {"expected MODEL; found none"});
+  write_file(Workshop::folder() / "odd.txt", "words\n");
+  expect_sentence(ask({"wikitext_halves"}, "odd.txt"), 2, {"a context of at least 512 tokens", "found 32"});
+  write_file(Workshop::folder() / "odd.jsonl", "{\"query\": \"the\", \"choices\": [\"\", \"a\"], \"gold\": 0}\n");
+  expect_sentence(ask({"multiple_choice"}, "odd.jsonl"), 2, {"odd.jsonl, line 1", "choices of at least one character"});
   EXPECT_EQ(run({"eval", "--data", data, "--threads", "1", "--limit", "2", "--task", "piqa", trained()}).status, 0);
   expect_sentence(ask({"piqa"}, data, {"--shots", "2"}), 2, {"expected the file of the shots"});
   expect_sentence(ask({"piqa"}, data, {"--against", trained(), "--out", "both"}), 2, {"expected --out for one model"});

@@ -91,13 +91,34 @@ TEST(ReportEvaluation, DoesNotPairOtherQuestions) {
   const auto tables = evaluation_tables(records);
   ASSERT_EQ(tables.size(), 2u);
   EXPECT_EQ(tables[1].rows.size(), 1u) << "only the group has the same items";
-  EXPECT_CONTAINS(tables[0].notes.back(), "the same items of piqa; these figures do not compare");
+  EXPECT_CONTAINS(tables[0].notes.back(),
+                  "the same items of piqa, or read them in the same windows; these figures do not");
   write_results(folder.path() / "b", "dense", {1, 1, 0, 1}, /*seed=*/2);
   EXPECT_EQ(evaluation_tables(read_evaluations({folder.path() / "a", folder.path() / "b"}))[1].rows.size(), 1u)
       << "rows may be alike where prompts are not";
   std::filesystem::remove(folder.path() / "b/samples_piqa.jsonl");
   EXPECT_EQ(evaluation_tables(read_evaluations({folder.path() / "a", folder.path() / "b"}))[0].notes.size(), 1u)
       << "without samples the items are not known";
+}
+
+TEST(ReportEvaluation, SaysThatWindowsDiffer) {
+  const TemporaryFolder folder;
+  const auto notes = [&](int window) {
+    for (const auto& [name, size] : {std::pair{"a", 64}, {"b", window}}) {
+      write_results(folder.path() / name, "dense", {1, 1});
+      auto json = parse_json(read_file(folder.path() / name / "results_prism.json"), "results");
+      json["config"].update({{"window", size}, {"stride", 64}});
+      json["results"]["perplexity"] = {
+          {"sample_len", 1}, {"token_perplexity,none", 20.5}, {"token_perplexity_stderr,none", "N/A"}};
+      json["higher_is_better"]["perplexity"] = {{"token_perplexity", false}};
+      write_file(folder.path() / name / "results_prism.json", json.dump());
+      write_file(folder.path() / name / "samples_perplexity.jsonl", R"({"doc": {"bytes": 3}, "arguments": {}})"
+                                                                    "\n");
+    }
+    return evaluation_tables(read_evaluations({folder.path() / "a", folder.path() / "b"}))[0].notes;
+  };
+  EXPECT_EQ(notes(64).size(), 1u);
+  EXPECT_CONTAINS(notes(128).back(), "the same items of perplexity, or read them in the same windows");
 }
 
 TEST(ReportEvaluation, DrawsTheGridOfNeedles) {
