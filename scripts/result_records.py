@@ -277,15 +277,17 @@ class Records:
             return of(single[0])
         return Seeds((number, of(folder)) for number, folder in self._runs(model).items())
 
-    def books(self, model):
-        """Bits per byte of each text that prism eval --task books read, as if texts were seeds."""
-        for path in (os.path.join(path, model + ".jsonl") for path in self.paths):
+    def items(self, record, figure):
+        """A figure of each item of an evaluation, as if items were seeds: scores, or of texts bits per byte."""
+        for path in (os.path.join(path, record + ".jsonl") for path in self.paths):
             if not os.path.isfile(path):
                 continue
             with open(path, encoding="utf-8") as file:
-                rows = [json.loads(line)["bits_per_byte"] for line in file]
-            return Seeds((i, -score / (size * math.log(2))) for i, (score, size) in enumerate(rows))
-        raise Fault(f"expected the texts of {model}; found none.")
+                rows = [row for row in map(json.loads, file) if figure in row]
+            if figure == "bits_per_byte":  # of a text its log-likelihood and its bytes
+                return Seeds((i, -row[figure][0] / (row[figure][1] * math.log(2))) for i, row in enumerate(rows))
+            return Seeds((i, row[figure]) for i, row in enumerate(rows))
+        raise Fault(f"expected the items of {record}; found none.")
 
     def tokens(self, arm):
         """Tokens that were trained."""

@@ -45,7 +45,17 @@ ask() {  # NAME OPTION...: keeps the figures under this name
   local out=$runs/$name/$study/$1
   "$prism" eval "$model" --out "$out" "${@:2}"
   cp "$out/results_prism.json" "docs/results/$study/$name/$1.json"
-  [ ! -f "$out/samples_books.jsonl" ] || cp "$out/samples_books.jsonl" "docs/results/$study/$name/$1.jsonl"
+  [ "$study" == zero-shot ] || keep_scores "$out" > "docs/results/$study/$name/$1.jsonl"
+}
+
+keep_scores() {  # FOLDER: a line for each item with its scores; without its prompt, which is long
+  python3 - "$1" <<'END'
+import json, pathlib, sys
+for path in sorted(pathlib.Path(sys.argv[1]).glob("samples_*.jsonl")):
+    for row in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+        print(json.dumps({"task": path.stem.removeprefix("samples_"), "doc": row["doc"]}
+                         | {name: row[name] for name in row["metrics"]}))
+END
 }
 
 ask_zero_shot() {
