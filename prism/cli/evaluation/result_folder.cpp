@@ -32,10 +32,9 @@ void check_same(const Json& before, const Json& now, const std::string& prefix, 
   for (const auto& [name, value] : now.items()) {
     if (!before.contains(name) || name == "model") continue;
     const auto& found = before[name];
-    PRISM_CHECK(
-        !prefix.starts_with(kFingerprint) || found == value, "eval",
-        "expected results of the same settings in {}; found those of another {}; name another folder with --out.",
-        folder, name);
+    PRISM_CHECK(!prefix.starts_with(kFingerprint) || found == value, "eval",
+                "expected results of the same settings in {}; found those of other {}; name another folder with --out.",
+                folder, name);
     if (found.is_object() && value.is_object() && found != value) check_same(found, value, prefix + name + " ", folder);
     PRISM_CHECK(found == value, "eval",
                 "expected results of the same settings in {}; found {}{} {} instead of {}; name another folder with "

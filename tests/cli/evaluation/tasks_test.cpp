@@ -94,7 +94,7 @@ TEST(EvalTasks, RefuseAnswersThatMayBeAnotherModels) {
   EXPECT_EQ(ask({"piqa"}, question_folder(), {"--out", "own"}).status, 0) << "fingerprints tell the model";
   moved["fingerprint"]["weights"] = "0";
   write_file(folder / "own/settings.json", moved.dump());
-  expect_sentence(ask({"piqa"}, question_folder(), {"--out", "own"}), 2, {"found those of another weights"});
+  expect_sentence(ask({"piqa"}, question_folder(), {"--out", "own"}), 2, {"found those of other weights"});
   write_file(folder / "own/settings.json", "{\"colour\": \"blue\"}");
   expect_sentence(ask({"piqa"}, question_folder(), {"--out", "own"}), 2, {"expected the settings of an evaluation"});
   std::filesystem::remove(folder / "own/settings.json");

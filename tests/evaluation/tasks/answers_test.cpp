@@ -129,7 +129,7 @@ TEST(TaskPair, MeasuresHowFarTheFirstIsFromTheSecond) {
   const auto encoded = encode_rolling(tokenizer(), texts[0].queries[0].continuation, 900);
   const std::vector<int64_t> read(encoded.tokens.begin(), encoded.tokens.end() - 1);
   const auto log_p = [&](TaskModel& model) {
-    auto decoder = model.decoder();
+    const auto& decoder = model.decoder();
     return decoder->head.logits(decoder(torch::tensor(read).unsqueeze(0), ForwardContext{}))[0]
         .to(torch::kDouble)
         .log_softmax(1);
