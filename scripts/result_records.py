@@ -277,7 +277,7 @@ class Records:
             return of(single[0])
         return Seeds((number, of(folder)) for number, folder in self._runs(model).items())
 
-    def items(self, record, figure):
+    def item_scores(self, record, figure):
         """A figure of each item of an evaluation, as if items were seeds: scores, or of texts bits per byte."""
         for path in (os.path.join(path, record + ".jsonl") for path in self.paths):
             if not os.path.isfile(path):
