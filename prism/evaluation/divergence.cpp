@@ -70,7 +70,7 @@ void check_models(const Decoder& reference, const Decoder& model, const Divergen
 std::vector<TextWindow> counted_windows(const TokenizedText& text, const TextWindowOptions& options, int64_t skip) {
   auto windows = cut_text(text, options.window, options.stride, kDivergence);
   for (auto& each : windows) each.window.counted_from = std::max(each.window.counted_from, skip);
-  std::erase_if(windows, [](const TextWindow& each) { return each.window.counted_from >= each.window.length; });
+  std::erase_if(windows, [](const TextWindow& each) { return each.window.predictions() <= 0; });
   PRISM_CHECK(
       !windows.empty(), kDivergence,
       "expected windows of more than {} tokens, whose first predictions do not count; found none; change --skip "

@@ -34,9 +34,9 @@ TextWindowOptions complete_windows(TextWindowOptions options, int64_t context, b
 }
 
 void read_documents(TextSource& source, int64_t documents, const char* operation,
-                    const std::function<bool(Document&)>& read) {
+                    const std::function<bool(const Document&)>& read) {
   int64_t begun = 0;
-  while (auto piece = source.next()) {
+  while (const auto piece = source.next()) {
     check_not_stopped(operation);
     if (piece->first && documents > 0 && begun == documents) break;
     if (piece->first) ++begun;

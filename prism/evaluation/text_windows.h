@@ -47,7 +47,7 @@ struct TextLimits {
 /// Reads the first documents of a source piece by piece, until `read` returns false. @param documents  0: all.
 /// @throws InputError as TextSource, and for a source without text; FailedError at SIGINT or SIGTERM (core/stop.h).
 void read_documents(TextSource& source, int64_t documents, const char* operation,
-                    const std::function<bool(Document&)>& read);
+                    const std::function<bool(const Document&)>& read);
 
 /// Appends the tokens of a document, or of a piece of one. If the tokenizer has an opening token, it precedes the first
 /// piece. Special tokens spelled in the text stay text.

@@ -12,6 +12,9 @@ namespace prism {
 /// begin + 1 ... begin + length. Predictions before number `counted_from` (from 0) are context only and do not count.
 struct Window {
   int64_t begin = 0, length = 0, counted_from = 0;
+
+  /// Those that count.
+  int64_t predictions() const { return length - counted_from; }
 };
 
 /// Windows over the tokens [begin, begin + tokens) of one document.

@@ -62,7 +62,7 @@ EncodedItems encode_items(const Task& task, std::span<const TaskItem> items, con
       answers.answers.push_back({.is_greedy = true, .text = {}});
       answers.cut += encoded.cut > 0;
       for (size_t w = 0; w < encoded.windows.size(); ++w) {
-        answers.tokens += encoded.windows[w].length - encoded.windows[w].counted_from;
+        answers.tokens += encoded.windows[w].predictions();
         made.places.push_back({.item = i, .answer = q, .query = made.queries.size() - 1, .window = w});
       }
     }
@@ -76,7 +76,7 @@ std::span<const EncodedItems::Place> next_places(const EncodedItems& asked, size
   size_t count = 0;
   for (int64_t predictions = 0, tokens = 0; count < rest.size(); ++count) {
     const auto& window = asked.window(rest[count]);
-    predictions += window.length - window.counted_from;
+    predictions += window.predictions();
     tokens += window.length;
     if (count > 0 && (predictions > kMostPredictions || tokens > kMostTokens)) break;
   }

@@ -35,7 +35,7 @@ constexpr float kLeastCode = -128;
 constexpr int kHalves = 2;
 constexpr int64_t kHalf = kBlock / kHalves;
 
-/// What one block of a row of x adds to all sums.
+/// What one block of a row of x adds to all sums. Its halves are quantised in order.
 struct BlockScale {
   float d[kHalves] = {};           ///< scale of the codes of each half
   int32_t code_sum[kHalves] = {};  ///< their sum
