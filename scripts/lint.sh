@@ -147,6 +147,8 @@ check "messages: self-test" scripts/check_messages.py --self-test
 check "messages" scripts/check_messages.py
 check "results: self-test" scripts/check_results.py --self-test
 check "results" scripts/check_results.py
+check "pointers of papers.md: self-test" scripts/check_pointers.py --self-test
+check "pointers of papers.md" scripts/check_pointers.py
 check "no layer read as if it were all" check_layers
 check "no absolute paths of a machine" check_paths
 check "shellcheck" check_shell

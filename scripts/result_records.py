@@ -293,6 +293,12 @@ class Records:
         """Tokens that were trained."""
         return mean(self._of_kind(arm, "end", lambda record: record["tokens"]))
 
+    def hours(self, folder):
+        """Hours that the runs of a sweep took, all of them together, diverged ones too."""
+        path = next(path for path in self.paths if os.path.basename(path) == folder)
+        runs = glob.glob(os.path.join(glob.escape(path), "*-seed*", "records.jsonl"))
+        return sum(self._lines(run)[-1]["seconds"] for run in runs) / 3600
+
     def bytes_per_token(self, arm, text):
         return mean(self._of_kind(arm, "text_loss", lambda record: record["bytes"] / record["tokens"]
                                   if record["text"].startswith(text) else None))
@@ -346,14 +352,23 @@ class Records:
         """Recall and density of a selector."""
         return [self.method(name, "recall", head), self.method(name, "density", head)]
 
-    def named(self, text):
+    def named(self, text, file=None):
         """The selectors whose names contain the text."""
         return [row["method"] for path in self.paths if path.endswith(".jsonl") for row in self._lines(path)
-                if text in row["method"]]
+                if text in row["method"] and file in (None, os.path.basename(path).removesuffix(".jsonl"))]
 
-    def above_dense(self, name):
+    def above_dense(self, name, file=None):
         """Perplexity above that of dense attention, in percent."""
-        return percent(self.method(name, "token_perplexity") / self.method("dense", "token_perplexity") - 1)
+        return percent(self.method(name, "token_perplexity", file=file) / self.method("dense", "token_perplexity", file=file) - 1)
+
+    def above_dense_at(self, density, family):
+        """The same at a density, on the line between the two recorded rows around it of selectors that differ in a number."""
+        rows = sorted((self.method(name, "density"), self.above_dense(name)) for name in self.named(family)
+                      if re.fullmatch(r"[\d.]+", name.removeprefix(family)))
+        for (low, above_low), (high, above_high) in zip(rows, rows[1:]):
+            if low <= density <= high:
+                return above_low + (above_high - above_low) * (density - low) / (high - low)
+        raise Fault(f"expected recorded rows of {family} around the density {density:.3f}; found none.")
 
     def each(self, start, column=None, file=None):
         """A number of each line of a text that starts with these words, blanks aside: the one after or before the word

@@ -229,7 +229,9 @@ write_report() {  # NAME SWEEP...: one report of the runs of these sweeps, again
   title=$(basename "$results" | tr - ' ')
   shift
   for sweep in "$@"; do
-    while read -r run; do runs+=("$run"); done < <(runs_of "$sweep")
+    while read -r run; do
+      [[ -n ${left_out:-} && ${run##*/} == "$left_out"* ]] || runs+=("$run")
+    done < <(runs_of "$sweep")
   done
   [ ${#runs[@]} -gt 0 ] || return 0
   $prism report "${runs[@]}" --baseline "$(baseline_of "$1")" --title "${title^}: $name" \
@@ -243,6 +245,8 @@ write_results() {
   done
   # More seeds of one comparison: apart from the first ones above, here together with them.
   [[ " ${sweeps[*]} " != *" muon_seeds "* ]] || write_report muon_all muon muon_seeds
+  # Main and its controls beside 12x12. Each seed of shuffled has a schedule of its own; a figure would show five arms.
+  [[ " ${sweeps[*]} " != *" order "* ]] || left_out=shuffled write_report muon_order muon muon_seeds order
 }
 
 case "${1:-}" in
