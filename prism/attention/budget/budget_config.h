@@ -27,7 +27,8 @@ struct BudgetConfig {
   bool is_on() const { return kind != "none"; }
 };
 
-/// @throws InputError naming the layer for an unknown kind or summary, or a share out of range.
+/// @throws InputError naming the layer for an unknown kind or summary, a share out of range, and values
+///         without effect.
 void check(const BudgetConfig& config, size_t layer);
 
 /// Temperatures of the choice of heads for which scores divided by them stay finite in float32.
@@ -57,11 +58,11 @@ struct BudgetSchedule {
       "says; printed: the reverse, as equation 25 of that paper is printed");
   }
 
-  /// Equation 10. @param progress  t / T, 0..1.
+  /// tau_min + (tau_max - tau_min) exp(-gamma t / T), equation 10. @param progress  t / T, 0..1.
   double tau(double progress) const;
-  /// Standard deviation of the noise in equation 8.
+  /// sigma_max (1 - t / T), the standard deviation of the noise in equation 8.
   double sigma(double progress) const;
-  /// Equation 24.
+  /// beta_max (2 t / T - 1), equation 24.
   double beta(double progress) const;
 };
 

@@ -50,7 +50,7 @@ torch::Tensor Budgets::normal(size_t layer, int64_t rows, int64_t heads, int64_t
   return numbers_BH;
 }
 
-void Budgets::decide(size_t layer, BudgetDecision decision) const {
+void Budgets::record(size_t layer, BudgetDecision decision) const {
   if (decisions_->size() <= layer) decisions_->resize(layer + 1);
   (*decisions_)[layer] = std::move(decision);
 }

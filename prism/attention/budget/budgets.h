@@ -61,7 +61,7 @@ class Budgets {
 
   /// The decisions by layer; those of layers without a budget are empty. Copies of this object share them.
   const std::vector<BudgetDecision>& decisions() const { return *decisions_; }
-  void decide(size_t layer, BudgetDecision decision) const;
+  void record(size_t layer, BudgetDecision decision) const;
 
   /// Changes the decisions of passes outside training. @param by_layer  empty, or one for each of the model's layers.
   void change(std::vector<BudgetChange> by_layer) { changes_ = std::move(by_layer); }

@@ -102,7 +102,7 @@ HeadWeights HeadBudget::decide(const torch::Tensor& x_BTD, const ForwardContext&
   }
   const auto kept_BH =
       change.heads == Heads::all ? at::ones_like(p_BH, torch::kBool) : largest_heads(count_B, order_BH.detach());
-  if (budgets != nullptr) budgets->decide(index_, {s_B.detach(), p_BH.detach(), kept_BH});
+  if (budgets != nullptr) budgets->record(index_, {s_B.detach(), p_BH.detach(), kept_BH});
   const auto gain_B = std::isnan(change.gain) ? s_B : at::full_like(s_B, change.gain);
   auto weight_BH = gain_B.unsqueeze(1) * static_cast<double>(heads_) * p_BH;
   // Random heads are drawn in training, too: the weights of all heads are equal.

@@ -43,14 +43,18 @@ std::vector<int64_t> numbers_of(const std::vector<FoundLabel>& labels) {
                                label.place, short_line(join_names(first), 200), short_line(label.text, 60)));
 }
 
-/// Refuses a label that looks like the name of its column.
+/// Refuses a label that looks like the name of its column: other labels repeat, or are numbers.
 void check_no_header(const std::vector<FoundLabel>& labels) {
   const auto is_name = [](const FoundLabel& label) { return label.rows == 0; };
   const auto found = std::find_if(labels.begin(), labels.end(), is_name);
   if (found == labels.end()) return;
   const bool others_repeat = std::all_of(labels.begin(), labels.end(),
                                          [&](const FoundLabel& label) { return &label == &*found || label.rows >= 2; });
-  PRISM_CHECK(!others_repeat, "tokenize",
+  const bool others_are_numbers = !whole_number(found->text) && labels.size() > 1 &&
+                                  std::all_of(labels.begin(), labels.end(), [&](const FoundLabel& label) {
+                                    return &label == &*found || whole_number(label.text);
+                                  });
+  PRISM_CHECK(!others_repeat && !others_are_numbers, "tokenize",
               "{}: expected the label of a row; found \"{}\", which no other row has, as in a row of names; give the "
               "column's name in --label instead of its number, or name all classes with --classes.",
               found->place, short_line(found->text, 60));

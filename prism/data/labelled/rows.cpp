@@ -2,6 +2,7 @@
 
 #include <csv.h>
 
+#include <cmath>
 #include <deque>
 #include <string_view>
 
@@ -13,6 +14,15 @@
 namespace prism {
 namespace {
 
+/// A value of a JSON object as text: 2.0, as tables of numbers with gaps are written, is 2.
+std::string text_of_value(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_null()) return "";
+  const double number = value.is_number_float() ? value.get<double>() : 0.5;
+  if (std::abs(number) < 0x1p53 && number == std::floor(number)) return std::to_string(static_cast<int64_t>(number));
+  return to_text(value);
+}
+
 class JsonRows : public RowReader {
  public:
   explicit JsonRows(const std::string& path) : objects_(path, "tokenize") {}
@@ -21,10 +31,7 @@ class JsonRows : public RowReader {
     const auto json = objects_.next();
     if (!json) return std::nullopt;
     Row row{{}, objects_.line()};
-    for (const auto& [name, value] : json->items())
-      row.fields.emplace_back(name, value.is_string() ? value.get<std::string>()
-                                    : value.is_null() ? std::string()
-                                                      : to_text(value));
+    for (const auto& [name, value] : json->items()) row.fields.emplace_back(name, text_of_value(value));
     return row;
   }
   int64_t consumed() const override { return objects_.consumed(); }

@@ -64,10 +64,11 @@ Table test_table(const Comparison& comparison) {
        {"loss", true},
        {"heads computed", true}},
       {},
-      {fmt::format("Δ accuracy: minus that of {}, paired by seed if seeds are shared; positive is better. Heads "
-                   "computed: k / H, mean over texts and layers with a head budget. ± is the sample standard "
-                   "deviation over seeds.",
-                   comparison.groups[comparison.baseline].label)}};
+      {fmt::format(
+          "Δ accuracy: minus that of {}, paired by seed if seeds are shared; positive is better. Heads "
+          "computed: k / H, mean over texts and layers, 1 for layers without a head budget. ± is the sample standard "
+          "deviation over seeds.",
+          comparison.groups[comparison.baseline].label)}};
   const auto accuracy = [](const ClassificationRecord& record) { return record.accuracy; };
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     const auto& group = comparison.groups[i];

@@ -36,7 +36,7 @@ void Objective::initialise(const Recipe& recipe) {
         "train", fmt::format("init: expected weights that fit the recipe's model; found a mismatch ({}); change "
                              "the recipe: heads may differ, but not d_model, layers, kinds, widths and biases of "
                              "feed-forward parts, the total width of all heads or of all key/value heads, or norms of "
-                             "queries and keys.",
+                             "queries and keys, or head budgets.",
                              error.reason()));
   }
 }

@@ -50,6 +50,15 @@ TEST(ClassMap, NumbersShowWhereTheyBeginAndHaveNoGaps) {
   EXPECT_REFUSED(map_classes(labels, {}), "found the label \"0\"");  // the training decides where numbers begin
 }
 
+TEST(ClassMap, DoesNotTakeARowOfNamesForAClass) {
+  auto labels = found_labels({"label", "2", "1", "3"});
+  labels[0].rows = 0;
+  EXPECT_REFUSED(map_classes(labels, {}), "t.csv, line 1: expected the label of a row; found \"label\"");
+  labels = found_labels({"1", "2", "1", "3"});
+  labels[0].rows = 0;
+  EXPECT_EQ(map_classes(labels, {}).names, (Names{"1", "2", "3"}));
+}
+
 TEST(ClassMap, OfManyLabelsTakesNoTime) {
   std::vector<std::string> many;
   for (int i = 0; i < 200'000; ++i) many.push_back("label " + std::to_string(i));

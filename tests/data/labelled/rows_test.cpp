@@ -66,6 +66,7 @@ TEST(CsvRows, ThatAreDamagedAreNamed) {
 TEST(JsonRows, HaveNamedFields) {
   EXPECT_EQ(rows_of("{\"b\": 1, \"a\": \"x\"}\n\n{\"a\": null, \"b\": [1]}", "jsonl"),
             (Rows{"1: b=1|a=x", "3: a=|b=[1]"}));
+  EXPECT_EQ(rows_of("{\"a\": 2.0, \"b\": 0.25, \"c\": -1e300}", "jsonl"), (Rows{"1: a=2|b=0.25|c=-1e+300"}));
   EXPECT_REFUSED(rows_of("{\"a\": 1}\n[1]\n", "jsonl"), "line 2: expected a JSON object; found array");
   EXPECT_REFUSED(rows_of("{\"a\": \n", "jsonl"), "line 1");
 }
