@@ -1,6 +1,7 @@
 // Products for rows that are decoded: few rows, so reading W limits them.
 //
-// An instruction set brings `Ints`: Codes (one block of a strip, unpacked to bytes), load(), dot(), quantise().
+// An instruction set brings `Ints`: Codes (one block of a strip, unpacked to bytes), load(), dot(), quantise(), and the
+// number of rows that share one pass over a strip, kMostRows.
 #pragma once
 
 #include <omp.h>
@@ -18,7 +19,7 @@ using simd::divide_up;
 using simd::Range;
 using simd::round_up;
 
-constexpr int kMostRows = 4;  ///< rows of x that share one pass over a strip
+constexpr int kPlainRows = 4;  ///< rows of x that share one pass over a strip of bfloat16
 /// Bytes by which quantised weights are prefetched before their use, across strips. A strip's codes, scales and minima
 /// are three short streams, which the processor's own prefetchers start anew in each strip. Measured on Zen 4 with Q4_1
 /// of 576 columns, one thread: 12 GB/s without, 19 at 2 KiB, 28 at 6 KiB, 30 from 12 KiB on, where strips of 1,536
@@ -27,52 +28,63 @@ constexpr int64_t kAheadBytes = 12 << 10;
 /// Blocks of x that one thread quantises as fast as threads meet at a barrier.
 constexpr int64_t kFewBlocks = 64;
 
+/// A value of x is rounded to a code q of 15 bits, and q = 128 high + low, each of 8 bits.
+constexpr int kLowBits = 7;
+constexpr float kMostCode = 127 << kLowBits;
 /// The code of a NaN, which max(x, kLeastCode) gives. Sums of codes fit 32 bits, and the scale makes the result NaN or
 /// infinite.
-constexpr float kLeastCode = -128;
+constexpr float kLeastCode = -kMostCode;
 
-/// Halves of a block of x have scales of their own.
-constexpr int kHalves = 2;
-constexpr int64_t kHalf = kBlock / kHalves;
-
-/// What one block of a row of x adds to all sums. Its halves are quantised in order.
+/// What one block of a row of x adds to all sums.
 struct BlockScale {
-  float d[kHalves] = {};           ///< scale of the codes of each half
-  int32_t code_sum[kHalves] = {};  ///< their sum
-  float sum = 0;                   ///< of both halves: d times the sum of the codes
+  float d = 0;           ///< scale of the codes
+  int32_t code_sum = 0;  ///< their sum
+  float sum = 0;         ///< d times that
 
-  /// @param half  of the block. @param most  its largest magnitude, maybe NaN. @return  the inverse of its scale; 0 if
-  ///              that overflows.
-  PRISM_FORCE_INLINE float begin(int half, float most) {
-    constexpr float kLeast = 0x1p-120f;  // 127 / kLeast is finite
-    d[half] = most < kLeast ? 0 : most / 127;
-    return most >= kLeast ? 127 / most : 0;
+  /// @param most  the block's largest magnitude, maybe NaN. @return  the inverse of its scale; 0 if that overflows.
+  PRISM_FORCE_INLINE float begin(float most) {
+    constexpr float kLeast = 0x1p-113f;  // kMostCode / kLeast is finite
+    d = most < kLeast ? 0 : most / kMostCode;
+    return most >= kLeast ? kMostCode / most : 0;
   }
-  PRISM_FORCE_INLINE void end(int half, int32_t codes) {
-    code_sum[half] = codes;
-    const float of_half = d[half] * static_cast<float>(codes);
-    sum = half == 0 ? of_half : sum + of_half;
+  PRISM_FORCE_INLINE void end(int32_t codes) {
+    code_sum = codes;
+    sum = d * static_cast<float>(codes);
   }
 };
 
 /// Rows of x in blocks of codes with scales.
 struct QuantisedRows {
-  int8_t* codes = nullptr;       ///< [M, blocks * 32]
+  static constexpr int64_t kBlockCodes = 2 * kBlock;  ///< bytes: the high parts, and the low parts
+
+  int8_t* codes = nullptr;       ///< [M, blocks, 2, 32]
   BlockScale* scales = nullptr;  ///< [M, blocks]
   int64_t blocks = 0;
 
   static PRISM_FORCE_INLINE size_t bytes(int64_t rows, int64_t blocks) {
-    return static_cast<size_t>(rows * blocks) * (kBlock + sizeof(BlockScale));
+    return static_cast<size_t>(rows * blocks) * (kBlockCodes + sizeof(BlockScale));
   }
   PRISM_FORCE_INLINE QuantisedRows(std::byte* memory, int64_t rows, int64_t row_blocks)
       : codes(reinterpret_cast<int8_t*>(memory)),
-        scales(reinterpret_cast<BlockScale*>(memory + rows * row_blocks * kBlock)),
+        scales(reinterpret_cast<BlockScale*>(memory + rows * row_blocks * kBlockCodes)),
         blocks(row_blocks) {}
   PRISM_FORCE_INLINE int8_t* codes_of(int64_t row, int64_t block) const {
-    return codes + (row * blocks + block) * kBlock;
+    return codes + (row * blocks + block) * kBlockCodes;
   }
   PRISM_FORCE_INLINE BlockScale& scale_of(int64_t row, int64_t block) const { return scales[row * blocks + block]; }
 };
+
+/// Calls f(row, count) for passes over rows 0 to `rows`, of Most rows, then 4, then up to 3, as integral constants.
+template <int Most, class F>
+PRISM_FORCE_INLINE void in_passes(int64_t rows, const F& f) {
+  int64_t row = 0;
+  for (; rows - row >= Most; row += Most) f(row, std::integral_constant<int, Most>());
+  if (Most > 4 && rows - row >= 4) {
+    f(row, std::integral_constant<int, 4>());
+    row += 4;
+  }
+  if (row < rows) simd::with_known<3>(static_cast<int>(rows - row), [&](auto left) { f(row, left); });
+}
 
 /// Sums of one strip, a vector of 16 rows or two of 8.
 template <class Ints>
@@ -97,7 +109,7 @@ PRISM_FORCE_INLINE void store_strip(const Problem& p, int64_t row, int64_t strip
   }
 }
 
-/// One strip of a quantised weight times up to kMostRows rows of x.
+/// One strip of a quantised weight times `Rows` rows of x.
 /// @param end  the strips before it may be prefetched.
 template <class Ints, BlockType T, int Rows>
 PRISM_FORCE_INLINE void multiply_quantised(const Problem& p, const QuantisedRows& x, int64_t first_row, int64_t strip,
@@ -126,16 +138,15 @@ PRISM_FORCE_INLINE void multiply_quantised(const Problem& p, const QuantisedRows
       d[i] = Ints::load_f16(w.scales + b * kStripRows + i * Ints::kLanes);
       if constexpr (has_minimum(T)) m[i] = Ints::load_f16(w.minima + b * kStripRows + i * Ints::kLanes);
     }
+    typename Ints::Vector products[Rows][kVectors];
+    Ints::template dot<T, Rows>(block, x, first_row, b, products);
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
       const BlockScale& scale = x.scale_of(first_row + r, b);
-      typename Ints::Vector products[kHalves][kVectors];
-      Ints::template dot<T>(block, x.codes_of(first_row + r, b), scale.code_sum, products);
-      const auto first = Ints::set(scale.d[0]), second = Ints::set(scale.d[1]), xs = Ints::set(scale.sum);
+      const auto xd = Ints::set(scale.d), xs = Ints::set(scale.sum);
 #pragma GCC unroll 2
       for (int i = 0; i < kVectors; ++i) {
-        const auto both = Ints::fma(products[1][i], second, Ints::mul(products[0][i], first));
-        sums[r].v[i] = Ints::fma(both, d[i], sums[r].v[i]);
+        sums[r].v[i] = Ints::fma(products[r][i], Ints::mul(d[i], xd), sums[r].v[i]);
         if constexpr (has_minimum(T)) sums[r].v[i] = Ints::fma(m[i], xs, sums[r].v[i]);
       }
     }
@@ -216,9 +227,9 @@ void decode_quantised(const Problem& p) {
     }
     shares.run([&](const Range& strips, int64_t end) PRISM_INLINE_LAMBDA {
       for (int64_t strip = strips.first; strip < strips.end; ++strip)
-        for (int64_t row = 0; row < p.rows; row += kMostRows)
-          simd::with_known<kMostRows>(static_cast<int>(std::min<int64_t>(kMostRows, p.rows - row)),
-                                      [&](auto rows) { multiply_quantised<Ints, T, rows()>(p, x, row, strip, end); });
+        in_passes<Ints::kMostRows>(p.rows, [&](int64_t row, auto rows) PRISM_INLINE_LAMBDA {
+          multiply_quantised<Ints, T, rows()>(p, x, row, strip, end);
+        });
     });
   }
 }
@@ -272,12 +283,11 @@ void decode_plain(const Problem& p) {
                        x + row * steps * Ints::kPairBytes);
     shares.run([&](const Range& strips, int64_t) PRISM_INLINE_LAMBDA {
       for (int64_t strip = strips.first; strip < strips.end; strip += Ints::kStrips)
-        for (int64_t row = 0; row < p.rows; row += kMostRows)
-          simd::with_known<kMostRows>(static_cast<int>(std::min<int64_t>(kMostRows, p.rows - row)), [&](auto rows) {
-            simd::with_known<Ints::kStrips>(
-                static_cast<int>(std::min<int64_t>(Ints::kStrips, strips.end - strip)),
-                [&](auto together) { multiply_plain<Ints, rows(), together()>(p, x, row, strip); });
-          });
+        in_passes<kPlainRows>(p.rows, [&](int64_t row, auto rows) PRISM_INLINE_LAMBDA {
+          simd::with_known<Ints::kStrips>(
+              static_cast<int>(std::min<int64_t>(Ints::kStrips, strips.end - strip)),
+              [&](auto together) { multiply_plain<Ints, rows(), together()>(p, x, row, strip); });
+        });
     });
   }
 }

@@ -13,7 +13,7 @@ struct IntsAvx2 : simd::Avx2 {
   struct Codes {
     __m256i units[8][2];
   };
-  static constexpr int kStrips = 1;
+  static constexpr int kStrips = 1, kMostRows = 4;
 
   template <BlockType T>
   static PRISM_FORCE_INLINE void load(const uint8_t* codes, const uint64_t* fifths, Codes& to) {
@@ -40,65 +40,75 @@ struct IntsAvx2 : simd::Avx2 {
     }
   }
 
-  /// Of both halves of a block, the sum of codes less their zero_code(), times x's codes, of each row, as float32.
-  /// @param code_sums  the sums of x's codes.
-  template <BlockType T>
-  static PRISM_FORCE_INLINE void dot(const Codes& w, const int8_t* x, const int32_t (&code_sums)[kHalves],
-                                     Vector (&out)[kHalves][2]) {
-    // Sums of two products fit 16 bits: 2 x 128 x 127. With codes of at most 31, four of them do.
-    constexpr int kTogether = T == BlockType::q8_0 ? 1 : 4;
-    const __m256i ones = _mm256_set1_epi16(1);
-#pragma GCC unroll 2
-    for (int half = 0; half < kHalves; ++half)
+  /// The sums over block b of codes less their zero_code(), times the codes of x's rows from `row` on, as float32.
+  template <BlockType T, int Rows>
+  static PRISM_FORCE_INLINE void dot(const Codes& w, const QuantisedRows& x, int64_t row, int64_t b,
+                                     Vector (&out)[Rows][2]) {
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 2
       for (int h = 0; h < 2; ++h) {
-        __m256i sum = _mm256_set1_epi32(-zero_code(T) * code_sums[half]);
-#pragma GCC unroll 4
-        for (int i = 4 * half; i < 4 * half + 4; i += kTogether) {
-          __m256i pairs = _mm256_setzero_si256();
-#pragma GCC unroll 4
-          for (int j = i; j < i + kTogether; ++j) {
-            const __m256i codes = _mm256_set1_epi32(unit(x + 4 * j)), weights = w.units[j][h];
-            pairs = _mm256_add_epi16(
-                pairs, T == BlockType::q8_0
-                           ? _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(codes, weights))
-                           : _mm256_maddubs_epi16(weights, codes));
-          }
-          sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));
-        }
-        out[half][h] = _mm256_cvtepi32_ps(sum);
+        const int8_t* codes = x.codes_of(row + r, b);
+        const __m256i zeros = _mm256_set1_epi32(-zero_code(T) * x.scale_of(row + r, b).code_sum);
+        const __m256i high = dot_part<T>(w, h, codes, 1 << kLowBits, zeros);
+        out[r][h] = _mm256_cvtepi32_ps(dot_part<T>(w, h, codes + kBlock, 1, high));
       }
   }
 
   template <class Storage>
   static PRISM_FORCE_INLINE void quantise(const Storage* x, int8_t* codes, BlockScale& scale) {
-    static_assert(kHalf == 2 * kLanes);
-    __m256i whole[2 * kHalves];
-#pragma GCC unroll 2
-    for (int half = 0; half < kHalves; ++half) {
-      const Vector low = Avx2::load(x + half * kHalf), high = Avx2::load(x + half * kHalf + kLanes);
+    constexpr int kVectors = 4;
+    static_assert(kBlock == kVectors * kLanes);
+    Vector values[kVectors];
+    __m256i most = _mm256_setzero_si256();
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; ++i) {
+      values[i] = Avx2::load(x + i * kLanes);
       // As integers, so that a NaN is the largest.
-      const __m256i magnitude = _mm256_set1_epi32(0x7FFFFFFF);
-      const __m256i most = _mm256_max_epi32(_mm256_and_si256(_mm256_castps_si256(low), magnitude),
-                                            _mm256_and_si256(_mm256_castps_si256(high), magnitude));
-      const Vector inverse =
-          set(scale.begin(half, __builtin_bit_cast(float, reduce(most, [](__m128i a, __m128i b) PRISM_INLINE_LAMBDA {
-                                                     return _mm_max_epi32(a, b);
-                                                   }))));
-      const Vector least = set(kLeastCode);
-      whole[2 * half] = _mm256_cvtps_epi32(max(mul(low, inverse), least));
-      whole[2 * half + 1] = _mm256_cvtps_epi32(max(mul(high, inverse), least));
-      scale.end(half, reduce(_mm256_add_epi32(whole[2 * half], whole[2 * half + 1]),
-                             [](__m128i a, __m128i b) PRISM_INLINE_LAMBDA { return _mm_add_epi32(a, b); }));
+      most = _mm256_max_epi32(most, _mm256_and_si256(_mm256_castps_si256(values[i]), _mm256_set1_epi32(0x7FFFFFFF)));
     }
-    // Packing works on halves of vectors; the permutation restores the order.
-    const __m256i packed =
-        _mm256_packs_epi16(_mm256_packs_epi32(whole[0], whole[1]), _mm256_packs_epi32(whole[2], whole[3]));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes),
-                        _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+    const Vector inverse = set(scale.begin(__builtin_bit_cast(
+        float, reduce(most, [](__m128i a, __m128i b) PRISM_INLINE_LAMBDA { return _mm_max_epi32(a, b); }))));
+    __m256i high[kVectors], low[kVectors], sum = _mm256_setzero_si256();
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; ++i) {
+      const __m256i rounded = _mm256_cvtps_epi32(max(mul(values[i], inverse), set(kLeastCode)));
+      sum = _mm256_add_epi32(sum, rounded);
+      high[i] = _mm256_srai_epi32(_mm256_add_epi32(rounded, _mm256_set1_epi32(1 << (kLowBits - 1))), kLowBits);
+      low[i] = _mm256_sub_epi32(rounded, _mm256_slli_epi32(high[i], kLowBits));
+    }
+    store_codes(codes, high);
+    store_codes(codes + kBlock, low);
+    scale.end(reduce(sum, [](__m128i a, __m128i b) PRISM_INLINE_LAMBDA { return _mm_add_epi32(a, b); }));
   }
 
  private:
+  /// Adds to `sum` the products of the codes of 8 rows of W with the parts `x` of x's codes, times `weight`.
+  template <BlockType T>
+  static PRISM_FORCE_INLINE __m256i dot_part(const Codes& w, int h, const int8_t* x, int16_t weight, __m256i sum) {
+    // Sums of two products fit 16 bits: 2 x 128 x 127. With codes of at most 31, four of them do.
+    constexpr int kTogether = T == BlockType::q8_0 ? 1 : 4;
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i += kTogether) {
+      __m256i pairs = _mm256_setzero_si256();
+#pragma GCC unroll 4
+      for (int j = i; j < i + kTogether; ++j) {
+        const __m256i codes = _mm256_set1_epi32(unit(x + 4 * j)), weights = w.units[j][h];
+        pairs = _mm256_add_epi16(pairs, T == BlockType::q8_0 ? _mm256_maddubs_epi16(_mm256_abs_epi8(weights),
+                                                                                    _mm256_sign_epi8(codes, weights))
+                                                             : _mm256_maddubs_epi16(weights, codes));
+      }
+      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(weight)));
+    }
+    return sum;
+  }
+  static PRISM_FORCE_INLINE void store_codes(int8_t* to, const __m256i (&codes)[4]) {
+    // Packing works on halves of vectors; the permutation restores the order.
+    const __m256i packed =
+        _mm256_packs_epi16(_mm256_packs_epi32(codes[0], codes[1]), _mm256_packs_epi32(codes[2], codes[3]));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                        _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+  }
   template <class Both>
   static PRISM_FORCE_INLINE int32_t reduce(__m256i v, const Both& both) {
     __m128i half = both(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));

@@ -132,14 +132,13 @@ struct Kernels {
   size_t (*prompt_scratch)(const Problem&);
   void (*multiply_prompt)(const Problem&);
 
-  /// For rows that are decoded. Quantised weights are multiplied in integers: each 16 values of x, half of a block, are
-  /// rounded to codes q = round(x / d) with d = max|x| / 127, so that
+  /// For rows that are decoded. Quantised weights are multiplied in integers: each block of x is rounded to codes of 15
+  /// bits, q = round(x / d) with d = max|x| / 16256, so that
   ///
-  ///   sum_k w_k x_k = sum over blocks of  d_w sum over halves of d (sum_k q_k c_k - z sum_k q_k)
-  ///                                       + m_w sum over halves of d sum_k q_k
+  ///   sum_k w_k x_k = sum over blocks of  d_w d (sum_k q_k c_k - z sum_k q_k) + m_w d sum_k q_k
   ///
-  /// where c, d_w, m_w are W's codes, scale and minimum, and z is 8, 16 or 0. Sums over a half are exact; halves and
-  /// blocks are added in float32, in order.
+  /// where c, d_w, m_w are W's codes, scale and minimum, and z is 8, 16 or 0. A code is two of 8 bits, q = 128 h + l.
+  /// Sums over a block are exact; blocks are added in float32, in order.
   size_t (*decoding_scratch)(const Problem&);
   void (*multiply_decoding)(const Problem&);
 };

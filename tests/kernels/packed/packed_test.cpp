@@ -23,6 +23,8 @@ namespace {
 constexpr std::array kTypes = {BlockType::bf16, BlockType::q4_0, BlockType::q4_1,
                                BlockType::q5_0, BlockType::q5_1, BlockType::q8_0};
 
+constexpr double kCodes = 2 * 127 * 128;  // of x in decoding, from -1 to 1
+
 /// Random blocks with scales around 1, whose codes have all values.
 std::vector<std::byte> random_blocks(Random& random, BlockType type, int64_t count) {
   const BlockLayout& layout = block_layout(type);
@@ -166,7 +168,7 @@ class Product {
           sum += x * w;
           magnitude += std::abs(x * w);
           if (rounds_w || may_round_x) rounding += std::pow(std::ldexp(x * w, -9), 2);
-          if (rounds_x) rounding += std::pow(w / 254, 2);  // half a step of codes of values up to 1
+          if (rounds_x) rounding += std::pow(w / kCodes, 2);  // half a step of codes of values up to 1
         }
         if (has_bias) sum += bias_[static_cast<size_t>(j)];
         if (has_relu) sum = std::max(sum, 0.0);
@@ -314,24 +316,27 @@ TEST_P(Packed, ANonFiniteValueStaysInItsRow) {
       }
 }
 
-TEST_P(Packed, HalvesOfABlockHaveScalesOfTheirOwn) {
+TEST_P(Packed, BlocksOfXHaveScalesOfTheirOwn) {
   Random random(11);
   for (const auto type : kTypes) {
+    if (type == BlockType::bf16) continue;  // x has no codes
     const Weights w(random, type, 20, 64);
     Product product(random, w, 1, packed::Type::float32);
     auto& x = product.x();
-    // Whole numbers up to 127 are codes of scale 1. In the halves beside them, a scale of 1 would leave zeros.
-    for (size_t k = 0; k < 64; ++k) x[k] = k / 16 % 2 == 0 ? static_cast<float>(k % 16) - 8 : x[k] / 16;
-    x[3] = x[35] = 127;
+    // Whole numbers up to kCodes / 2 are codes of scale 1. In the block beside them, a scale of 1 would leave zeros.
+    for (size_t k = 0; k < 64; ++k) x[k] = k < 32 ? std::round(8000 * x[k]) : x[k] / 16;
+    x[3] = kCodes / 2;
     const auto found = product.multiply(kernels(), true, 1);
     for (size_t j = 0; j < 20; ++j) {
-      double sum = 0, largest = 0;
+      double sum = 0, largest = 0, magnitude = 0;
       for (size_t k = 0; k < 64; ++k) {
-        sum += static_cast<double>(x[k]) * w.values[j * 64 + k];
-        largest = std::max(largest, std::abs(static_cast<double>(w.values[j * 64 + k])));
+        const double w_k = w.values[j * 64 + k];
+        sum += static_cast<double>(x[k]) * w_k;
+        magnitude += std::abs(static_cast<double>(x[k]) * w_k);
+        largest = std::max(largest, std::abs(w_k));
       }
-      // Half a step of 1/16 / 127 for 32 values, and roundings of float32.
-      EXPECT_NEAR(found[j], sum, largest * 32 / 16 / 254 + 1e-5 * std::abs(sum)) << block_layout(type).name;
+      // Half a step of 1/16 / (kCodes / 2) for 32 values, and roundings of float32.
+      EXPECT_NEAR(found[j], sum, largest * 32 / 16 / kCodes + std::ldexp(magnitude, -22)) << block_layout(type).name;
     }
   }
 }
