@@ -51,9 +51,9 @@ ask() {  # NAME OPTION...: keeps the figures under this name
 keep_scores() {  # FOLDER: a line for each item with its scores; without its prompt, which is long
   python3 - "$1" <<'END'
 import json, pathlib, sys
-for path in sorted(pathlib.Path(sys.argv[1]).glob("samples_*.jsonl")):
+for path in sorted(pathlib.Path(sys.argv[1]).glob("samples_*_prism.jsonl")):
     for row in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
-        print(json.dumps({"task": path.stem.removeprefix("samples_"), "doc": row["doc"]}
+        print(json.dumps({"task": path.stem.removeprefix("samples_").removesuffix("_prism"), "doc": row["doc"]}
                          | {name: row[name] for name in row["metrics"]}))
 END
 }

@@ -128,7 +128,7 @@ def prism_samples(prism, names, data, model, out, limits, *words):
     results = {}
     for file in out.rglob("results_prism.json"):
         results |= json.loads(file.read_text())["results"]
-    return results, {name: rows_of(next(out.rglob(f"samples_{name}.jsonl"))) for name in names}, seconds
+    return results, {name: rows_of(next(out.rglob(f"samples_{name}_prism.jsonl"))) for name in names}, seconds
 
 
 def texts_of(sample):

@@ -285,7 +285,8 @@ int run_encode(const Arguments& arguments) {
     encode_source(tokenizer, command, special);
     return 0;
   }
-  if (std::filesystem::exists(command.text))
+  std::error_code not_a_path;  // e.g. too long for one
+  if (std::filesystem::exists(command.text, not_a_path))
     tell("note: this encodes the text \"{0}\" itself; use --file {0} to encode that file.\n", command.text);
   EncodeOutput(tokenizer, command).write(tokenizer.encode(command.text, special), /*first=*/true, /*last=*/true);
   return 0;

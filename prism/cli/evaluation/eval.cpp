@@ -63,16 +63,18 @@ also states two means for each layer: s, the share of heads that the model asked
 --budget-heads and --budget-gain change what MODEL's budgets decide (not those of --against), to tell which part of a
 trained budget does what.
 
-Questions: the choice with the largest log-likelihood is the answer (acc); acc_norm and acc_bytes divide by the length
-of the choice. Errors are standard errors. --shots K puts K solved items before each question.
+Questions (all other tasks): the choice with the largest log-likelihood is the answer (acc); acc_norm divides it by the
+choice's characters, acc_bytes by its bytes. Errors are standard errors. --shots K puts K solved items before each
+question. With --prefill, a selector chooses what a prompt attends to; the tokens of a written answer attend to all of
+it, so that a needle may be found although the prompt was read sparsely.
 
 Perplexity and questions: --out writes the answer to each item, a document or a question, and the figures of one model,
-in the harness's layout; the same command resumes an interrupted evaluation at the next item. A text that is one document
-begins anew; --separator divides it.
+in the harness's layout; the same command resumes an interrupted evaluation at the next item, or, in perplexity, at the
+next document.
 
 --against evaluates a second model on the same texts, --against-prefill the same model under another kind of attention,
 and both print the difference with its standard error; the task divergence takes --against as the reference instead.
-Perplexity and questions: the divergence KL(second || first) of each scored token is added. Perplexity: both models need
+Perplexity and questions: the divergence KL(second || first) of each scored token is added; written answers have none. Perplexity: both models need
 the same tokenizer, and the error is over documents, because tokens of one document are not independent; give
 --separator, so that the text has several documents. Questions: with a sign test (for right and wrong answers, McNemar's
 exact test). Classification: the error is over examples.
@@ -134,7 +136,8 @@ void add_classification_options(CLI::App& app, EvalWords& words) {
 }
 
 /// How messages call the tasks of evaluation/tasks and those of evaluation/ruler.
-constexpr const char *kQuestions = "tasks that ask questions", *kMade = "made tasks (ruler, needle_grid)";
+constexpr const char *kQuestions = "tasks that ask questions",
+                     *kMade = "tasks whose prompts are made (ruler, needle_grid)";
 
 /// Options that only some tasks take.
 struct TaskOptions {

@@ -37,9 +37,11 @@ PromptWriter prompt_writer(const EvalWords& words, const ModelFolder& folder) {
 
 void apply_chat_template(const PromptWriter& write, std::vector<Questions>& all) {
   for (auto& [task, items] : all) {
-    PRISM_CHECK(task.kind == TaskKind::generation, "eval",
-                "expected tasks whose answers are written, with --apply-chat-template; found {}; leave one out.",
-                task.name);
+    PRISM_CHECK(
+        task.kind == TaskKind::generation, "eval",
+        "expected --apply-chat-template with tasks that write answers (generate, RULER, needle_grid); found {}; leave "
+        "out the option.",
+        task.name);
     for (auto& item : items) item.queries.at(0).context = write(item.queries.at(0).context, "");
   }
 }
@@ -67,12 +69,13 @@ bool asks_grid(const EvalWords& words) {
 
 void complete_questions(EvalWords& words) {
   if (asks_perplexity(words)) return;
-  PRISM_CHECK(!words.data.empty(), "eval", "expected a folder with the files of {}; found none; name it with --data.",
-              join_names(words.tasks));
   PRISM_CHECK(words.files.empty(), "eval",
               "expected no file after the model with --task {}; found {}; name the data with --data.",
               words.tasks.front(), plain_line(words.files.front()));
   const auto tasks = find_tasks(words.tasks);
+  PRISM_CHECK(!words.data.empty() || std::ranges::all_of(tasks, is_made), "eval",
+              "expected the files of {}; found none; name their folder, or a file, with --data.",
+              std::ranges::find_if_not(tasks, is_made)->name);
   PRISM_CHECK(words.data != "-" || tasks.size() == 1, "eval",
               "expected one task with --data -, which is read once; found {}; give one at a time.", tasks.size());
   PRISM_CHECK(words.items.limit == 0 || !std::ranges::all_of(tasks, is_made), "eval",

@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kSettingsName = "settings.json";
 constexpr const char* kResultsName = "results_prism.json";
 constexpr const char* kSecondsName = "seconds_prism.json";
-constexpr const char *kSamplesBegin = "samples_", *kSamplesEnd = ".jsonl";
+constexpr const char *kSamplesBegin = "samples_", *kSamplesEnd = "_prism.jsonl";
 constexpr const char* kFingerprint = "fingerprint";  ///< of weights, tokenizer and configuration
 
 /// The object in a file; null if there is no file. @throws InputError for anything else.
@@ -74,10 +74,11 @@ void ResultFolder::check_known(const std::string& name) const {
   };
   const std::filesystem::directory_iterator files(path_);
   const auto found = std::find_if(begin(files), end(files), is_answer);
-  PRISM_CHECK(found == end(files), "eval",
-              "expected {} beside {} in {}; found none, so that nobody knows whose answers these are; restore it, or "
-              "name another folder with --out.",
-              kSettingsName, plain_line(found->path().filename().string()), name);
+  PRISM_CHECK(
+      found == end(files), "eval",
+      "expected {} beside {} in {}, which names the model of these answers; found none; restore it, or name another "
+      "folder with --out.",
+      kSettingsName, plain_line(found->path().filename().string()), name);
 }
 
 std::filesystem::path ResultFolder::samples(const Task& task) const {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "prism/cli/evaluation/eval.h"
+#include "prism/core/numbers/item_figure.h"
 #include "prism/core/statistics.h"
 
 namespace prism {

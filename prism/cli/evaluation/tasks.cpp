@@ -68,6 +68,9 @@ struct LoadedModel {
 Json settings_of(const LoadedModel& loaded, const EvalWords& words) {
   const auto& decoder = *loaded.folder.decoder;
   Json settings = {{"model", loaded.path},
+                   {"context", loaded.context()},
+                   {"rope_scaling", words.compute.context.rope_scaling},
+                   {"weights", words.compute.weights},
                    {"dtype", loaded.dtype()},
                    {"selector", loaded.prefill.options().selector},
                    {"selector_settings", loaded.prefill.options().settings},
@@ -130,13 +133,12 @@ void print_cut(const std::vector<TaskFigures>& all, int64_t context) {
   int64_t cut = 0;
   for (const auto& each : all) cut += each.cut;
   if (cut > 0)
-    print_row("cut", fmt::format("{}, at the beginning, to the context of {} tokens", counted(cut, "text"), context));
+    print_row("cut", fmt::format("{}, at the beginning, to the context of {} tokens", counted(cut, "item"), context));
 }
 
+/// Items of which a text was cut.
 int64_t cut_of(const std::vector<ItemAnswers>& answers) {
-  int64_t cut = 0;
-  for (const auto& each : answers) cut += each.cut;
-  return cut;
+  return std::ranges::count_if(answers, [](const ItemAnswers& each) { return each.cut > 0; });
 }
 
 TaskFigures figures_of(const Questions& questions, const std::vector<ItemAnswers>& answers, const EvalWords& words) {
@@ -263,6 +265,8 @@ TaskPair::Answers answer_both(const Questions& questions, TaskPair& pair) {
     std::ranges::move(more.a, std::back_inserter(found.a));
     std::ranges::move(more.b, std::back_inserter(found.b));
     std::ranges::move(more.divergences, std::back_inserter(found.divergences));
+    found.seconds_a += more.seconds_a;
+    found.seconds_b += more.seconds_b;
     rest = rest.subspan(batch.size());
     progress.batch(std::ssize(found.a));
   }
@@ -273,14 +277,14 @@ void compare_perplexities(const EvalWords& words, const Questions& questions, Lo
   TaskPair pair(a.model, b.model);
   pair.check(questions.task);
   const auto found = answer_both(questions, pair);
-  const auto result_of = [&](const LoadedModel& loaded, const std::vector<ItemAnswers>& answers) {
+  const auto result_of = [&](const LoadedModel& loaded, const std::vector<ItemAnswers>& answers, double seconds) {
     auto result = perplexity_of(questions.task, questions.items, answers, loaded.model);
     if (!words.json) print_row("model", plain_line(loaded.name(words)));
-    print_perplexity(words, loaded, result, /*figures=*/{}, {});
+    print_perplexity(words, loaded, result, /*figures=*/{}, {.seconds = seconds - loaded.measure_seconds()});
     if (!words.json) fmt::print("\n");
     return result;
   };
-  const auto first = result_of(a, found.a), second = result_of(b, found.b);
+  const auto first = result_of(a, found.a, found.seconds_a), second = result_of(b, found.b, found.seconds_b);
   print_perplexity_difference(words, a.name(words), b.name(words), first, second, found.divergences);
 }
 
@@ -289,18 +293,23 @@ void compare_tasks(const EvalWords& words, const std::vector<Questions>& all, Lo
   for (const auto& questions : all) pair.check(questions.task);
   std::vector<TaskFigures> figures_a, figures_b;
   std::vector<TaskDifference> differences;
+  double seconds_a = 0, seconds_b = 0;
   for (const auto& questions : all) {
     auto found = answer_both(questions, pair);
+    seconds_a += found.seconds_a;
+    seconds_b += found.seconds_b;
     figures_a.push_back(figures_of(questions, found.a, words));
     figures_b.push_back(figures_of(questions, found.b, words));
     differences.push_back({questions.task, differences_of(questions.task, questions.items, found.a, found.b),
                            std::move(found.divergences)});
   }
-  for (const auto& [loaded, figures] : {std::pair{&a, &figures_a}, {&b, &figures_b}}) {
-    if (!words.json) print_row("model", plain_line(loaded->name(words)));
-    print_results(words, *loaded, *figures, {.context = pair.context()});
+  const auto print_one = [&](const LoadedModel& loaded, const std::vector<TaskFigures>& figures, double seconds) {
+    if (!words.json) print_row("model", plain_line(loaded.name(words)));
+    print_results(words, loaded, figures, {.context = pair.context(), .seconds = seconds - loaded.measure_seconds()});
     if (!words.json) fmt::print("\n");
-  }
+  };
+  print_one(a, figures_a, seconds_a);
+  print_one(b, figures_b, seconds_b);
   if (words.json) {
     const Json json = {{"task", "difference"},
                        {"model", a.name(words)},

@@ -13,7 +13,8 @@
 namespace prism {
 
 /// The candidate with the smallest edit distance to `name`, or "" if none is close enough to be a misspelling: the
-/// distance may be at most a third of the longer name's length, or 2 if that is larger.
+/// distance, in which letters of another case count as equal, may be at most a third of the longer name's length, or 2
+/// if that is larger.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
 
 /// `text` quoted as one shell word: in single quotes if it has characters other than letters, digits and ._/+=:,@-.

@@ -25,7 +25,7 @@ struct RulerOptions {
     v("lengths", lengths, "RULER, needle_grid: tokens of prompt and answer together; for RULER, each length is a task");
     v("depths", depths, "needle_grid: places of the needle, in percent of the text");
     v("samples", samples, "RULER, needle_grid: prompts of each task and length, and of each depth");
-    v("seed", seed, "RULER: seed of the prompts");
+    v("seed", seed, "RULER, needle_grid: seed of the prompts");
     v("words", words, "RULER, ruler_cwe: a list of words, one a line, instead of words.txt or Debian's wamerican");
   }
 };

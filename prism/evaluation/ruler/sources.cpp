@@ -25,6 +25,8 @@ namespace fs = std::filesystem;
 constexpr const char* kSystemWords = "/usr/share/dict/words";
 
 fs::path find_source(const std::string& folder, const std::vector<std::string>& names, const std::string& what) {
+  PRISM_CHECK(!folder.empty(), kEvaluation, "expected {}, as {}; found no folder; name one with --data.", what,
+              join_names(names, "or"));
   for (const auto& name : names)
     if (const auto found = find_packed(fs::path(folder) / name)) return *found;
   throw InputError(kEvaluation,
@@ -147,13 +149,17 @@ const std::vector<std::string>& RulerSources::essay_words() {
 
 const std::vector<std::string>& RulerSources::common_words() {
   if (!common_words_.empty()) return common_words_;
-  auto path = words_.empty() ? find_packed(fs::path(folder_) / "words.txt") : find_packed(words_);
-  if (!path && words_.empty() && is_there(kSystemWords)) path = kSystemWords;
-  PRISM_CHECK(
-      path, kEvaluation,
-      "expected a list of words, {}; found none; install Debian's package wamerican, or name a list with "
-      "--words.",
-      words_.empty() ? fmt::format("words.txt in {} or {}", plain_line(folder_), kSystemWords) : plain_line(words_));
+  std::optional<fs::path> path;
+  if (!words_.empty()) {
+    path = find_packed(words_);
+  } else {
+    if (!folder_.empty()) path = find_packed(fs::path(folder_) / "words.txt");
+    if (!path && is_there(kSystemWords)) path = kSystemWords;
+  }
+  PRISM_CHECK(path, kEvaluation,
+              "expected a list of words, {}; found none; install Debian's package wamerican, or name a list with "
+              "--words.",
+              words_.empty() ? fmt::format("words.txt in the folder --data or {}", kSystemWords) : plain_line(words_));
   std::set<std::string> words;
   for (auto& word : lines_of_file(*path))
     if (is_common(word)) words.insert(std::move(word));

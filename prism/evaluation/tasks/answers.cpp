@@ -276,8 +276,18 @@ std::vector<int64_t> TaskPair::count_tokens(const Task& task, std::span<const Ta
 
 TaskPair::Answers TaskPair::answer(const Task& task, std::span<const TaskItem> items, const Scorer::OnStep& on_step) {
   check(task);
-  if (task.kind == TaskKind::generation || !same_tokens_)
-    return {a_.answer(task, items, context(), on_step), b_.answer(task, items, context(), on_step), {}};
+  Answers found;
+  const auto timed = [](double& seconds, const auto& compute) {
+    const Timer timer;
+    auto result = compute();
+    seconds += timer.seconds();
+    return result;
+  };
+  if (task.kind == TaskKind::generation || !same_tokens_) {
+    found.a = timed(found.seconds_a, [&] { return a_.answer(task, items, context(), on_step); });
+    found.b = timed(found.seconds_b, [&] { return b_.answer(task, items, context(), on_step); });
+    return found;
+  }
   const torch::NoGradGuard no_gradients;
   auto asked_a = encode_items(task, items, a_, context()), asked_b = encode_items(task, items, b_, context());
   for (size_t i = 0; i < items.size(); ++i)
@@ -285,14 +295,16 @@ TaskPair::Answers TaskPair::answer(const Task& task, std::span<const TaskItem> i
                 "expected two models that score the same tokens; found {} and {} in item {} of {}, because their "
                 "tokenizers do not open texts alike; name models with one tokenizer.",
                 asked_a.answers[i].tokens, asked_b.answers[i].tokens, i, task.name);
-  Answers found;
   for (size_t first = 0; first < asked_a.places.size();) {
     const auto places = next_places(asked_a, first);  // those of asked_b
     const auto requests_a = requests_of(asked_a, places, a_), requests_b = requests_of(asked_b, places, b_);
-    const auto hidden_a = a_.scorer_.hidden(requests_a, stoppable(on_step));
-    const auto hidden_b = b_.scorer_.hidden(requests_b, stoppable(on_step));
-    add_scores(asked_a, places, a_.scorer_.scores_of(requests_a, hidden_a));
-    add_scores(asked_b, places, b_.scorer_.scores_of(requests_b, hidden_b));
+    const auto score = [&](TaskModel& model, const auto& requests, auto& asked) {
+      auto hidden = model.scorer_.hidden(requests, stoppable(on_step));
+      add_scores(asked, places, model.scorer_.scores_of(requests, hidden));
+      return hidden;
+    };
+    const auto hidden_a = timed(found.seconds_a, [&] { return score(a_, requests_a, asked_a); });
+    const auto hidden_b = timed(found.seconds_b, [&] { return score(b_, requests_b, asked_b); });
     add_divergences(hidden_a, hidden_b, found.divergences);
     first += places.size();
   }

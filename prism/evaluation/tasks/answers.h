@@ -117,6 +117,7 @@ class TaskPair {
     /// KL(b || a) in nats for each token that was scored: how far a is from b. Empty for generation, for vocabularies
     /// of different sizes, and for tokenizers that differ.
     std::vector<double> divergences;
+    double seconds_a = 0, seconds_b = 0;  ///< without those of the divergences
   };
   /// The smaller one of both, in tokens.
   int64_t context() const;

@@ -3,20 +3,15 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <numbers>
-#include <numeric>
 
 #include "prism/core/error.h"
-#include "prism/core/statistics.h"
+#include "prism/core/numbers/item_figure.h"
 #include "prism/evaluation/tasks/row_values.h"
 #include "prism/template/library/text_pieces.h"
 #include "prism/template/values/characters.h"
 
 namespace prism {
 namespace {
-
-constexpr int64_t kSamples = 10000;
-constexpr uint64_t kSeed = 1234;
 
 /// 1 if the right choice has the largest log-likelihood per unit of its length.
 double is_right(const TaskItem& item, const ItemAnswers& answers, double (*length)(const std::string&)) {
@@ -73,12 +68,10 @@ double log_likelihood(const TaskItem&, const ItemAnswers& answers) {
   return answers.answers.at(0).log_likelihood;
 }
 
-/// How a figure is made of its items.
+/// What an item adds to a figure.
 struct FigureKind {
   double (*score)(const TaskItem&, const ItemAnswers&);
-  /// Units of an item by whose sum the sum of scores is divided.
   double (*units)(const TaskItem&, const ItemAnswers&);
-  double (*value)(double mean);  ///< of the sum of scores per unit; null: that itself
   bool has_error = true;
 };
 
@@ -94,61 +87,33 @@ double bytes(const TaskItem& item, const ItemAnswers&) {
 double tokens(const TaskItem&, const ItemAnswers& answers) {
   return static_cast<double>(answers.tokens);
 }
-double exp_of_minus(double mean) {
-  return std::exp(-mean);
-}
-double bits_of(double mean) {
-  return -mean / std::numbers::ln2;
-}
-
 const FigureKind& find_figure(const std::string& name) {
   static const std::map<std::string, FigureKind> kinds = {
-      {"acc", {accuracy, one, nullptr}},
-      {"acc_norm", {accuracy_by_characters, one, nullptr}},
-      {"acc_bytes", {accuracy_by_bytes, one, nullptr}},
-      {"exact_match", {exact_match, one, nullptr}},
-      {"contains", {contained_share, one, nullptr}},
-      {"string_match_all", {percent_of_targets, one, nullptr}},
-      {"string_match_part", {percent_if_any, one, nullptr}},
-      {"perplexity", {log_likelihood, one, exp_of_minus}},
-      {"token_perplexity", {log_likelihood, tokens, exp_of_minus, false}},
-      {"word_perplexity", {log_likelihood, words, exp_of_minus, false}},
-      {"byte_perplexity", {log_likelihood, bytes, exp_of_minus, false}},
-      {"bits_per_byte", {log_likelihood, bytes, bits_of, false}},
+      {"acc", {accuracy, one}},
+      {"acc_norm", {accuracy_by_characters, one}},
+      {"acc_bytes", {accuracy_by_bytes, one}},
+      {"exact_match", {exact_match, one}},
+      {"contains", {contained_share, one}},
+      {"string_match_all", {percent_of_targets, one}},
+      {"string_match_part", {percent_if_any, one}},
+      {"perplexity", {log_likelihood, one}},
+      {"token_perplexity", {log_likelihood, tokens, false}},
+      {"word_perplexity", {log_likelihood, words, false}},
+      {"byte_perplexity", {log_likelihood, bytes, false}},
+      {"bits_per_byte", {log_likelihood, bytes, false}},
   };
   return kinds.at(name);
 }
 
-/// The scores of all items for one figure, and their units.
-struct Scores {
-  std::vector<double> scores, units;
-};
-
-Scores scores_of(const FigureKind& kind, std::span<const TaskItem> items, std::span<const ItemAnswers> answers) {
+ItemScores scores_of(const FigureKind& kind, std::span<const TaskItem> items, std::span<const ItemAnswers> answers) {
   PRISM_ASSERT(items.size() == answers.size() && !items.empty(), kEvaluation, "{} items and {} answers", items.size(),
                answers.size());
-  Scores found;
+  ItemScores found;
   for (size_t i = 0; i < items.size(); ++i) {
     found.scores.push_back(kind.score(items[i], answers[i]));
     found.units.push_back(kind.units(items[i], answers[i]));
   }
   return found;
-}
-
-/// The figure of the items at these places.
-double value_at(const FigureKind& kind, const Scores& all, std::span<const int64_t> places) {
-  double sum = 0, units = 0;
-  for (const int64_t place : places) {
-    sum += all.scores[static_cast<size_t>(place)];
-    units += all.units[static_cast<size_t>(place)];
-  }
-  return kind.value == nullptr ? sum / units : kind.value(sum / units);
-}
-
-std::vector<int64_t> all_places(size_t items) {
-  std::vector<int64_t> places(items);
-  std::iota(places.begin(), places.end(), 0);
-  return places;
 }
 
 }  // namespace
@@ -171,14 +136,8 @@ std::vector<Figure> figures_of(const Task& task, std::span<const TaskItem> items
   for (const auto& name : task.figures) {
     const auto& kind = find_figure(name);
     const auto all = scores_of(kind, items, answers);
-    Figure figure{.name = name, .value = value_at(kind, all, all_places(items.size()))};
-    if (kind.has_error && items.size() > 1)
-      figure.standard_error =
-          kind.value == nullptr
-              ? statistic(all.scores).standard_error()
-              : bootstrap_error(
-                    std::ssize(items), [&](std::span<const int64_t> places) { return value_at(kind, all, places); },
-                    kSamples, kSeed);
+    Figure figure{.name = name, .value = item_figure(name, all)};
+    if (kind.has_error && items.size() > 1) figure.standard_error = item_figure_error(name, all);
     figures.push_back(figure);
   }
   return figures;
@@ -198,24 +157,9 @@ std::vector<FigureDifference> differences_of(const Task& task, std::span<const T
   std::vector<FigureDifference> differences;
   for (const auto& name : task.figures) {
     const auto& kind = find_figure(name);
-    const auto all_a = scores_of(kind, items, a), all_b = scores_of(kind, items, b);
-    auto paired = paired_score(all_a.scores, all_b.scores);
-    if (kind.value != nullptr) {
-      const auto difference = [&](std::span<const int64_t> places) {
-        return value_at(kind, all_a, places) - value_at(kind, all_b, places);
-      };
-      paired.difference = difference(all_places(items.size()));
-      paired.p = NAN;
-      paired.standard_error = items.size() < 2 ? 0 : bootstrap_error(std::ssize(items), difference, kSamples, kSeed);
-      paired.interval = t_interval(paired.difference, paired.standard_error, std::ssize(items), 0.95);
-    }
-    differences.push_back({name, paired});
+    differences.push_back({name, paired_figure(name, scores_of(kind, items, a), scores_of(kind, items, b))});
   }
   return differences;
-}
-
-bool is_less_better(const std::string& figure) {
-  return find_figure(figure).value != nullptr;
 }
 
 }  // namespace prism

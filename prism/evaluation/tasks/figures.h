@@ -55,7 +55,4 @@ struct FigureDifference {
 std::vector<FigureDifference> differences_of(const Task& task, std::span<const TaskItem> items,
                                              std::span<const ItemAnswers> a, std::span<const ItemAnswers> b);
 
-/// Returns true for perplexities and bits, of which less is better.
-bool is_less_better(const std::string& figure);
-
 }  // namespace prism

@@ -34,6 +34,10 @@ fs::path find_file(const Task& task, const std::string& data) {
               task.reads_texts ? "one with texts" : "a .jsonl file");
   for (const auto& file : task.files)
     if (const auto found = find_packed(fs::path(data) / file)) return *found;
+  const auto own_folder = is_there(data) ? fs::canonical(data).filename() : fs::path();
+  for (const fs::path file : task.files)
+    if (const auto found = find_packed(fs::path(data) / file.filename()); found && file.parent_path() == own_folder)
+      return *found;
   const auto folder = (fs::path(data) / task.files.front()).parent_path();
   const auto archive = folder / (folder.filename().string() + ".tar.xz");
   throw InputError(kEvaluation,
@@ -183,7 +187,7 @@ std::vector<TaskItem> read_items(const Task& task, const std::string& data, cons
               "expected the number of shots with their file; found none; give --shots.");
   if (options.shots == 0) return items;
   PRISM_CHECK(task.kind == TaskKind::choice || task.kind == TaskKind::completion, kEvaluation,
-              "expected a task that asks questions with --shots; found {}; leave it out.", task.name);
+              "expected --shots with a task that asks questions; found {}; leave out the option.", task.name);
   PRISM_CHECK(!options.shots_from.empty(), kEvaluation,
               "expected the file of the shots; found none; name one with --shots-from.");
   // One more, because a question is not among its own shots.
@@ -193,7 +197,7 @@ std::vector<TaskItem> read_items(const Task& task, const std::string& data, cons
     int64_t count = 0;
     for (const auto& each : solved) {
       if (count == options.shots || each.row == item.row) continue;
-      shots += shot_text(each) + "\n\n";
+      shots += shot_text(task, each) + "\n\n";
       ++count;
     }
     PRISM_CHECK(count == options.shots, kEvaluation, "expected {} of shots in {}; found {}; lower --shots.",

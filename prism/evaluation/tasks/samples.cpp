@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "prism/core/error.h"
+#include "prism/core/numbers/item_figure.h"
 #include "prism/core/text/printable.h"
 #include "prism/evaluation/tasks/row_values.h"
 

@@ -1,7 +1,7 @@
 // The answers of an evaluation in files, in the layout of lm-evaluation-harness: a row for each item in
-// samples_TASK.jsonl, and the figures in results_prism.json. An interrupted evaluation reads its rows back.
+// samples_TASK_prism.jsonl, and the figures in results_prism.json. An interrupted evaluation reads its rows back.
 //
-//   SampleFile file(folder / "samples_piqa.jsonl", task, items);
+//   SampleFile file(folder / "samples_piqa_prism.jsonl", task, items);
 //   if (file.answers().size() < items.size()) file.append(more);
 #pragma once
 

@@ -335,9 +335,10 @@ std::vector<Task> find_tasks(const std::vector<std::string>& names, const std::v
   return found;
 }
 
-std::string shot_text(const TaskItem& item) {
+std::string shot_text(const Task& task, const TaskItem& item) {
   const auto& query = item.queries.at(static_cast<size_t>(item.gold));
-  return query.context + query.continuation;
+  const char* delimiter = task.kind == TaskKind::completion ? " " : "";
+  return query.context + delimiter + query.continuation;
 }
 
 }  // namespace prism

@@ -77,7 +77,8 @@ std::vector<std::string> task_names();
 /// @throws InputError for an unknown name, with the nearest known one.
 std::vector<Task> find_tasks(const std::vector<std::string>& names, const std::vector<std::string>& others = {});
 
-/// The text of an item with its right answer, as it stands before later questions.
-std::string shot_text(const TaskItem& item);
+/// The text of an item with its right answer, as it stands before later questions. In texts to complete two blanks
+/// precede the answer: the harness's delimiter, and its own.
+std::string shot_text(const Task& task, const TaskItem& item);
 
 }  // namespace prism

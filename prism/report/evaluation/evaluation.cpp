@@ -1,6 +1,7 @@
 #include "prism/report/evaluation/evaluation.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -30,7 +31,7 @@ constexpr NumberStyle kValue = {4, false}, kSigned = {4, true};
 /// The rows of a task's samples file; none if it is not there.
 /// @param results  of all tasks. @throws InputError for another number of rows than they state.
 std::vector<Json> samples_of(const fs::path& folder, const std::string& task, const Json& results) {
-  const auto path = folder / fmt::format("samples_{}.jsonl", task);
+  const auto path = folder / fmt::format("samples_{}_prism.jsonl", task);
   if (!is_there(path)) return {};
   std::istringstream stream(read_file(path));
   std::vector<Json> rows;
@@ -42,6 +43,17 @@ std::vector<Json> samples_of(const fs::path& folder, const std::string& task, co
               "file.",
               items, plain_line(path.string()), rows.size());
   return rows;
+}
+
+/// Of one figure. The rows of texts state units, too.
+ItemScores scores_of(const std::vector<Json>& rows, const std::string& figure) {
+  ItemScores items;
+  for (const auto& row : rows) {
+    const auto& value = row.at(figure);
+    items.scores.push_back(value.is_array() ? value.at(0).get<double>() : value.get<double>());
+    items.units.push_back(value.is_array() ? value.at(1).get<double>() : 1);
+  }
+  return items;
 }
 
 std::string label_of(const Json& config) {
@@ -63,8 +75,14 @@ class FolderReader {
                          plain_line((folder / "results_prism.json").string()))) {}
 
   EvaluatedModel read() {
-    EvaluatedModel model{
-        .label = label_of(json_.at("config")), .figures = {}, .density = {}, .recall = {}, .seconds = {}, .grid = {}};
+    EvaluatedModel model{.label = label_of(json_.at("config")),
+                         .context = 0,
+                         .figures = {},
+                         .density = {},
+                         .recall = {},
+                         .seconds = {},
+                         .grid = {}};
+    model.context = json_.at("config").value("context", int64_t{0});
     std::set<std::string> parts;
     if (json_.contains("group_subtasks"))
       for (const auto& [group, names] : json_["group_subtasks"].items())
@@ -129,12 +147,7 @@ class FolderReader {
       const auto& error = row.at(figure.figure + std::string(kErrorSuffix));
       figure.has_error = error.is_number();
       if (figure.has_error) figure.error = error.get<double>();
-      figure.less_is_better = is_less_better(task, figure.figure);
-      if (!figure.less_is_better)
-        for (const auto& part : samples) {
-          auto& scores = figure.scores.emplace_back();
-          for (const auto& sample : part) scores.push_back(sample.at(figure.figure).get<double>());
-        }
+      for (const auto& part : samples) figure.scores.push_back(scores_of(part, figure.figure));
       PRISM_CHECK(!figure.has_error || figure.error >= 0, kReport,
                   "--evaluation: expected standard errors of 0 or more in {}; found {}; name another folder.",
                   plain_line(folder_.string()), figure.error);
@@ -149,12 +162,6 @@ class FolderReader {
     if (task != kPerplexity || !config.contains("window")) return 0;
     const auto windows = config["window"].dump() + " " + config.at("stride").dump();
     return hash_bytes(std::as_bytes(std::span(windows)));
-  }
-
-  bool is_less_better(const std::string& task, const std::string& figure) const {
-    const auto& directions = json_.at("higher_is_better");
-    const auto parts = parts_of(task);
-    return !parts.empty() && directions.contains(parts.front()) && !directions[parts.front()].value(figure, true);
   }
 
   void add_grid(EvaluatedModel& model) {
@@ -222,6 +229,12 @@ Table figure_table(const EvaluationRecords& records) {
     table.notes.push_back(fmt::format(
         "Not all models answered the same items of {}, or read them in the same windows; these figures do not compare.",
         join_names(differing)));
+  std::set<int64_t> contexts;
+  for (const auto& model : records.models)
+    if (model.context > 0) contexts.insert(model.context);
+  if (contexts.size() > 1)
+    table.notes.push_back(fmt::format("The models read contexts of {} tokens: longer texts are cut differently.",
+                                      fmt::join(contexts, " and ")));
   return table;
 }
 
@@ -231,23 +244,24 @@ std::string difference_text(const EvaluatedFigure* figure, const EvaluatedFigure
   if (figure == nullptr || base == nullptr || figure->items != base->items) return kNoValue;
   std::vector<PairedScore> parts;
   for (size_t i = 0; i < figure->scores.size(); ++i) {
-    if (figure->scores[i].size() < 2) return kNoValue;
-    parts.push_back(paired_score(figure->scores[i], base->scores.at(i)));
+    if (figure->scores[i].scores.size() < 2) return kNoValue;
+    parts.push_back(paired_figure(figure->figure, figure->scores[i], base->scores.at(i)));
   }
   if (parts.empty()) return kNoValue;
-  const auto found = paired_score(parts);
+  const auto found = parts.size() == 1 ? parts.front() : paired_score(parts);
   return fmt::format("{} ({} to {})", number_text(found.difference, kSigned), number_text(found.interval.low, kSigned),
                      number_text(found.interval.high, kSigned));
 }
 
 Table difference_table(const EvaluationRecords& records) {
   const auto& first = records.models.front();
-  Table table{"Difference to " + first.label,
-              {{"task"}, {"figure"}},
-              {},
-              {"Paired by item, with the 95% interval (Student's t); perplexities are not paired, and tasks with other "
-               "items or without a file of samples are left out. Each interval is for one comparison; among many, one "
-               "in twenty excludes zero by chance."}};
+  Table table{
+      "Difference to " + first.label,
+      {{"task"}, {"figure"}},
+      {},
+      {"Paired by item, with the 95% interval (Student's t; of perplexities and bits with the error of a bootstrap "
+       "over items); tasks with other items or without a file of samples are left out. Each interval is for one "
+       "comparison; among many, one in twenty excludes zero by chance."}};
   for (size_t i = 1; i < records.models.size(); ++i) table.columns.push_back({records.models[i].label, true});
   for (const auto& wanted : first.figures) {
     std::vector<TableCell> row = {{wanted.task}, {wanted.figure}};
@@ -293,10 +307,10 @@ bool selects(const EvaluationRecords& records) {
 EvaluationRecords read_evaluations(const std::vector<fs::path>& folders) {
   EvaluationRecords records;
   for (const auto& folder : folders) {
-    PRISM_CHECK(
-        is_there(folder / "results_prism.json"), kReport,
-        "--evaluation: expected results_prism.json in {}; found none; name a folder that prism eval --out wrote.",
-        plain_line(folder.string()));
+    PRISM_CHECK(is_there(folder / "results_prism.json"), kReport,
+                "--evaluation: expected results_prism.json in {}; found none; name a folder of prism eval --out{}.",
+                plain_line(folder.string()),
+                is_there(folder / "settings.json") ? ", or finish this one by the command that began it" : "");
     try {
       records.models.push_back(FolderReader(folder).read());
     } catch (const nlohmann::json::exception&) {

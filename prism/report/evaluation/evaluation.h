@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "prism/core/numbers/item_figure.h"
 #include "prism/report/analysis/lines.h"
 #include "prism/report/tables/table.h"
 
@@ -19,14 +20,14 @@ struct EvaluatedFigure {
   std::string task, figure;  ///< "piqa", "acc_norm"
   double value = 0, error = 0;
   bool has_error = false;
-  bool less_is_better = false;
-  /// The scores of the items, in their order, of each part of a group, or of the task alone. Empty for perplexities.
-  std::vector<std::vector<double>> scores;
+  /// Of the items, in their order, of each part of a group, or of the task alone.
+  std::vector<ItemScores> scores;
   std::string items;  ///< the same for the same questions; empty without a file of samples
 };
 
 struct EvaluatedModel {
-  std::string label;  ///< the model, with its selector if it has one
+  std::string label;    ///< the model, with its selector if it has one
+  int64_t context = 0;  ///< tokens; 0: not stated
   std::vector<EvaluatedFigure> figures;
   /// Of each task and group, without the parts of groups: the share of key blocks that is kept, the share of the exact
   /// attention that these hold, and the time that was taken.

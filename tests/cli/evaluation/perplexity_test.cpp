@@ -160,15 +160,15 @@ TEST(Eval, ResumesAtTheNextDocument) {
   const auto whole = run(words);
   ASSERT_EQ(whole.status, 0) << whole.err;
   const auto folder = Workshop::folder() / "documents";
-  const auto samples = read_text(folder / "samples_perplexity.jsonl"),
+  const auto samples = read_text(folder / "samples_perplexity_prism.jsonl"),
              results = read_text(folder / "results_prism.json");
   const auto json = Json::parse(whole.out);
   EXPECT_EQ(Json::parse(results)["results"]["perplexity"]["token_perplexity,none"], json["token_perplexity"]);
   EXPECT_EQ(std::count(samples.begin(), samples.end(), '\n'), json["documents"].get<int64_t>());
-  write_text(folder / "samples_perplexity.jsonl", samples.substr(0, samples.size() / 2));
+  write_text(folder / "samples_perplexity_prism.jsonl", samples.substr(0, samples.size() / 2));
   const auto resumed = Json::parse(run(words).out);
   EXPECT_EQ(resumed["nats"], json["nats"]);
-  EXPECT_EQ(read_text(folder / "samples_perplexity.jsonl"), samples);
+  EXPECT_EQ(read_text(folder / "samples_perplexity_prism.jsonl"), samples);
   EXPECT_EQ(read_text(folder / "results_prism.json"), results);
   auto other = words;
   other.insert(other.end(), {"--window", "32"});

@@ -61,7 +61,7 @@ TEST(EvalTasks, ReadAUsersQuestionsAndPrompts) {
 TEST(EvalTasks, WriteTheHarnesssFilesAndGoOnAfterAnInterruption) {
   const auto folder = Workshop::folder();
   ASSERT_EQ(ask({"piqa"}, question_folder(), {"--out", "whole"}).status, 0);
-  const auto samples = read_file(folder / "whole/samples_piqa.jsonl"),
+  const auto samples = read_file(folder / "whole/samples_piqa_prism.jsonl"),
              results = read_file(folder / "whole/results_prism.json");
   const auto row = Json::parse(samples.substr(0, samples.find('\n')));
   EXPECT_EQ(row["doc_id"], 0);
@@ -76,9 +76,9 @@ TEST(EvalTasks, WriteTheHarnesssFilesAndGoOnAfterAnInterruption) {
                   {"expected results_prism.json"});
   ASSERT_EQ(ask({"piqa"}, question_folder(), {"--out", "part"}).status, 0);
   std::filesystem::remove(folder / "part/results_prism.json");
-  write_file(folder / "part/samples_piqa.jsonl", samples.substr(0, samples.size() / 2));
+  write_file(folder / "part/samples_piqa_prism.jsonl", samples.substr(0, samples.size() / 2));
   ASSERT_EQ(ask({"piqa"}, question_folder(), {"--out", "part"}).status, 0);
-  EXPECT_EQ(read_file(folder / "part/samples_piqa.jsonl"), samples);
+  EXPECT_EQ(read_file(folder / "part/samples_piqa_prism.jsonl"), samples);
   EXPECT_EQ(read_file(folder / "part/results_prism.json"), results);
   expect_sentence(ask({"piqa"}, question_folder(), {"--out", "part", "--limit", "3"}), 2,
                   {"expected results of the same settings in part", "limit 0 instead of 3"});
@@ -87,7 +87,8 @@ TEST(EvalTasks, WriteTheHarnesssFilesAndGoOnAfterAnInterruption) {
 TEST(EvalTasks, RefuseAnswersThatMayBeAnotherModels) {
   const auto folder = Workshop::folder();
   ASSERT_EQ(ask({"piqa"}, question_folder(), {"--out", "own"}).status, 0);
-  const auto settings = read_file(folder / "own/settings.json"), samples = read_file(folder / "own/samples_piqa.jsonl");
+  const auto settings = read_file(folder / "own/settings.json"),
+             samples = read_file(folder / "own/samples_piqa_prism.jsonl");
   auto moved = Json::parse(settings);
   moved["model"] = "elsewhere/trained";
   write_file(folder / "own/settings.json", moved.dump());
@@ -100,12 +101,12 @@ TEST(EvalTasks, RefuseAnswersThatMayBeAnotherModels) {
   std::filesystem::remove(folder / "own/settings.json");
   expect_sentence(ask({"piqa"}, question_folder(), {"--out", "own"}), 2, {"expected settings.json beside"});
   std::filesystem::remove(folder / "own/results_prism.json");
-  expect_sentence(ask({"piqa"}, question_folder(), {"--out", "own"}), 2, {"beside samples_piqa.jsonl"});
+  expect_sentence(ask({"piqa"}, question_folder(), {"--out", "own"}), 2, {"beside samples_piqa_prism.jsonl"});
   write_file(folder / "own/settings.json", settings);
   for (const auto& [from, to] : {std::pair{"\"acc\":1", "\"acc\":0"}, {"[[\"-", "[[\""}}) {
     auto edited = samples;
     edited.replace(edited.find(from), std::string(from).size(), to);
-    write_file(folder / "own/samples_piqa.jsonl", edited);
+    write_file(folder / "own/samples_piqa_prism.jsonl", edited);
     expect_sentence(ask({"piqa"}, question_folder(), {"--out", "own"}), 2, {"expected the answers to item"});
   }
 }
@@ -137,8 +138,8 @@ TEST(EvalTasks, StateTheDensityOfASelector) {
   const auto report = run({"report", "--evaluation", "sparse", "--out", "sparse.html"});
   for (const char* shown : {"random share=0.2 block_size=32", "Seconds"})
     EXPECT_NE(report.out.find(shown), std::string::npos) << shown << " in " << report.out;
-  auto samples = read_file(Workshop::folder() / "sparse/samples_piqa.jsonl");
-  write_file(Workshop::folder() / "sparse/samples_piqa.jsonl", samples.substr(0, samples.find('\n') + 1));
+  auto samples = read_file(Workshop::folder() / "sparse/samples_piqa_prism.jsonl");
+  write_file(Workshop::folder() / "sparse/samples_piqa_prism.jsonl", samples.substr(0, samples.find('\n') + 1));
   expect_sentence(run({"report", "--evaluation", "sparse", "--out", "sparse.html"}), 2,
                   {"expected the answers to 30 items", "found 1"});
 }
@@ -167,7 +168,9 @@ TEST(EvalTasks, RefuseWrongInputWithASentence) {
   expect_sentence(ask({"piqa"}, "nowhere"), 2, {"piqa/valid.jsonl in nowhere"});
   expect_sentence(ask({"multiple_choice"}, data + "/prompts.jsonl"), 2,
                   {"prompts.jsonl, line 1: expected a row with the member query"});
-  expect_sentence(run({"eval", trained(), "--task", "piqa"}), 2, {"expected a folder with the files of piqa"});
+  expect_sentence(run({"eval", trained(), "--task", "piqa"}), 2, {"expected the files of piqa"});
+  expect_sentence(run({"eval", trained(), "--task", "needle_grid", "--lengths", "32"}), 2,
+                  {"expected essays", "found no folder; name one with --data"});
   expect_sentence(run({"eval", trained(), "text.txt", "--task", "piqa", "--data", data}), 2,
                   {"expected no file after the model"});
   expect_sentence(run({"eval", trained()}), 2, {"expected files to read; found none"});
@@ -175,7 +178,7 @@ TEST(EvalTasks, RefuseWrongInputWithASentence) {
                   {"--data", "belongs to tasks that ask questions"});
   expect_sentence(ask({"piqa"}, data, {"--stride", "3"}), 2, {"--stride", "belongs to perplexity"});
   expect_sentence(ask({"piqa"}, data, {"--lengths", "16"}), 2,
-                  {"--lengths", "belongs to made tasks (ruler, needle_grid)"});
+                  {"--lengths", "belongs to tasks whose prompts are made (ruler, needle_grid)"});
   expect_sentence(ask({"piqa"}, data, {"--shots-from", data + "/own.jsonl"}), 2, {"expected the number of shots"});
   expect_sentence(ask({"piqa"}, data, {"--against-prefill-set", "p=1"}), 2, {"expected --against-prefill with"});
   expect_sentence(ask({"ruler_vt"}, data, {"--limit", "3"}), 2, {"expected --samples for ruler_vt"});

@@ -25,6 +25,11 @@ TEST(Names, NamesNothingThatIsNoMisspelling) {
   EXPECT_EQ(nearest_name("abcdefgh", {"xyzdefgh"}), "");
 }
 
+TEST(Names, TakesLettersOfAnotherCaseAsEqual) {
+  EXPECT_EQ(nearest_name("PIQA", {"boolq", "piqa"}), "piqa");
+  EXPECT_EQ(nearest_name("Bolq", {"BOOLQ", "piqa"}), "BOOLQ");
+}
+
 TEST(Names, TakesTheFirstOfTwoThatAreEquallyNear) {
   EXPECT_EQ(nearest_name("bat", {"cat", "rat"}), "cat");
 }

@@ -139,6 +139,8 @@ TEST(ReadItems, FindsFilesLabelsAndShots) {
   EXPECT_EQ(items[0].gold, 1);
   EXPECT_EQ(items[1].gold, 0);
   EXPECT_EQ(read_items(task, files.path(), {.limit = 1}).size(), 1u);
+  EXPECT_EQ(read_items(task, files.path("piqa"), {}).size(), 2u) << "the task's own folder";
+  EXPECT_REFUSED(read_items(task_of("hellaswag"), files.path("piqa"), {}), "expected hellaswag/hellaswag_val.jsonl");
   items = read_items(task, files.path("piqa/valid.jsonl"),
                      {.limit = 1, .shots = 1, .shots_from = files.path("piqa/valid.jsonl")});
   EXPECT_EQ(items[0].queries[0].context, "Question: d\nAnswer: e\n\nQuestion: a\nAnswer:")
@@ -155,6 +157,17 @@ TEST(ReadItems, FindsFilesLabelsAndShots) {
   files.write("piqa/valid-labels.lst", "1\nx\n");
   EXPECT_REFUSED(read_items(task, files.path(), {}), "valid.jsonl, line 3, or its label in valid-labels.lst, line 2");
   EXPECT_REFUSED(read_items(task, files.path(), {.limit = -1}), "limit of 0 or more; found -1");
+}
+
+TEST(ReadItems, PutTwoBlanksBeforeTheAnswersOfShotsToComplete) {
+  const TaskFiles files;
+  files.write("lambada/lambada_test.jsonl", R"({"text": "a b c"})"
+                                            "\n"
+                                            R"({"text": "d e f"})"
+                                            "\n");
+  const auto items = read_items(task_of("lambada_openai"), files.path(),
+                                {.limit = 1, .shots = 1, .shots_from = files.path("lambada/lambada_test.jsonl")});
+  EXPECT_EQ(items[0].queries[0].context, "d e  f\n\na b") << "as lm-evaluation-harness 0.4.13 writes them";
 }
 
 TEST(ReadItems, NamesTheLineOfAWrongRow) {

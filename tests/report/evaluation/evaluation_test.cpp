@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -41,12 +44,12 @@ void write_results(const std::filesystem::path& folder, const std::string& selec
   std::string rows;
   for (size_t i = 0; i < scores.size(); ++i)
     rows += Json{{"doc_id", i}, {"doc", {{"goal", i}}}, {"arguments", seed}, {"acc", scores[i]}}.dump() + "\n";
-  write_file(folder / "samples_piqa.jsonl", rows);
+  write_file(folder / "samples_piqa_prism.jsonl", rows);
   const auto sample = [&](int doc, size_t i) {
     return Json{{"doc", doc}, {"arguments", 1}, {"acc", scores[i]}}.dump() + "\n";
   };
-  write_file(folder / "samples_part_a.jsonl", sample(1, 0) + sample(2, 1));
-  write_file(folder / "samples_part_b.jsonl", sample(3, 1) + sample(4, 0));
+  write_file(folder / "samples_part_a_prism.jsonl", sample(1, 0) + sample(2, 1));
+  write_file(folder / "samples_part_b_prism.jsonl", sample(3, 1) + sample(4, 0));
 }
 
 TEST(ReportEvaluation, ComparesModelsItemByItem) {
@@ -66,7 +69,7 @@ TEST(ReportEvaluation, ComparesModelsItemByItem) {
   EXPECT_EQ(tables[0].rows[0][2].spread, "0.2500");
   EXPECT_EQ(tables[0].rows[1][2].spread, "") << "perplexities have no error";
   EXPECT_EQ(tables[1].caption, "Difference to small");
-  ASSERT_EQ(tables[1].rows.size(), 2u) << "perplexities have no items to pair";
+  ASSERT_EQ(tables[1].rows.size(), 2u) << "no samples of the perplexity";
   // Differences 0, -1, 0 and -1: mean -0.5, deviation sqrt(1/3), t(0.975; 3) = 3.18245.
   EXPECT_EQ(tables[1].rows[0][2].text, "-0.5000 (-1.4187 to +0.4187)");
   EXPECT_EQ(tables[1].rows[1][2].text, "-0.5000 (-1.6252 to +0.6252)")
@@ -96,9 +99,32 @@ TEST(ReportEvaluation, DoesNotPairOtherQuestions) {
   write_results(folder.path() / "b", "dense", {1, 1, 0, 1}, /*seed=*/2);
   EXPECT_EQ(evaluation_tables(read_evaluations({folder.path() / "a", folder.path() / "b"}))[1].rows.size(), 1u)
       << "rows may be alike where prompts are not";
-  std::filesystem::remove(folder.path() / "b/samples_piqa.jsonl");
+  std::filesystem::remove(folder.path() / "b/samples_piqa_prism.jsonl");
   EXPECT_EQ(evaluation_tables(read_evaluations({folder.path() / "a", folder.path() / "b"}))[0].notes.size(), 1u)
       << "without samples the items are not known";
+}
+
+TEST(ReportEvaluation, ComparesPerplexitiesByTheirUnits) {
+  const TemporaryFolder folder;
+  for (const auto& [name, nats] : {std::pair{"a", std::array{2.0, 6.0}}, {"b", std::array{3.0, 9.0}}}) {
+    write_results(folder.path() / name, "dense", {1, 1});
+    auto json = parse_json(read_file(folder.path() / name / "results_prism.json"), "results");
+    json["results"]["wikitext"] = {{"sample_len", 2}, {"bits_per_byte,none", 1}, {"bits_per_byte_stderr,none", "N/A"}};
+    json["config"]["context"] = name[0] == 'a' ? 64 : 128;
+    write_file(folder.path() / name / "results_prism.json", json.dump());
+    std::string rows;
+    for (const double each : nats)
+      rows +=
+          Json{{"doc", each > 3}, {"arguments", 1}, {"bits_per_byte", {-each * std::numbers::ln2, each > 3 ? 3 : 1}}}
+              .dump() +
+          "\n";
+    write_file(folder.path() / name / "samples_wikitext_prism.jsonl", rows);
+  }
+  const auto tables = evaluation_tables(read_evaluations({folder.path() / "a", folder.path() / "b"}));
+  EXPECT_CONTAINS(tables[0].notes.back(), "contexts of 64 and 128 tokens");
+  const auto& row = *std::ranges::find(tables[1].rows, "wikitext", [](const auto& each) { return each[0].text; });
+  // (3 + 9) / 4 bits less (2 + 6) / 4, and 3 less 2 in both items, so that no sample differs.
+  EXPECT_EQ(row[2].text, "+1.0000 (+1.0000 to +1.0000)");
 }
 
 TEST(ReportEvaluation, SaysThatWindowsDiffer) {
@@ -112,8 +138,9 @@ TEST(ReportEvaluation, SaysThatWindowsDiffer) {
           {"sample_len", 1}, {"token_perplexity,none", 20.5}, {"token_perplexity_stderr,none", "N/A"}};
       json["higher_is_better"]["perplexity"] = {{"token_perplexity", false}};
       write_file(folder.path() / name / "results_prism.json", json.dump());
-      write_file(folder.path() / name / "samples_perplexity.jsonl", R"({"doc": {"bytes": 3}, "arguments": {}})"
-                                                                    "\n");
+      write_file(folder.path() / name / "samples_perplexity_prism.jsonl",
+                 R"({"doc": {"bytes": 3}, "arguments": {}, "token_perplexity": [-3, 1]})"
+                 "\n");
     }
     return evaluation_tables(read_evaluations({folder.path() / "a", folder.path() / "b"}))[0].notes;
   };
@@ -130,7 +157,7 @@ TEST(ReportEvaluation, DrawsTheGridOfNeedles) {
       for (const double found : {1.0, length == 2000 && depth == 0 ? 0.0 : 1.0})
         rows +=
             Json{{"doc", {{"length", length}, {"depth", depth}}}, {"arguments", 1}, {"contains", found}}.dump() + "\n";
-  write_file(folder.path() / "samples_needle_grid.jsonl", rows);
+  write_file(folder.path() / "samples_needle_grid_prism.jsonl", rows);
   auto json = parse_json(read_file(folder.path() / "results_prism.json"), "results");
   json["results"]["needle_grid"] = {{"sample_len", 8}, {"contains,none", 0.875}, {"contains_stderr,none", 0.1}};
   write_file(folder.path() / "results_prism.json", json.dump());
@@ -151,9 +178,9 @@ TEST(ReportEvaluation, RefusesOtherFolders) {
   json["group_subtasks"]["piqa"] = Json::array();
   write_file(folder.path() / "results_prism.json", json.dump());
   EXPECT_EQ(read_evaluations({folder.path()}).models.size(), 1u) << "a group without parts";
-  write_file(folder.path() / "samples_part_a.jsonl", "");
+  write_file(folder.path() / "samples_part_a_prism.jsonl", "");
   EXPECT_REFUSED(read_evaluations({folder.path()}), "expected the answers to 2 items in");
-  std::filesystem::remove(folder.path() / "samples_part_a.jsonl");
+  std::filesystem::remove(folder.path() / "samples_part_a_prism.jsonl");
   json["results"]["piqa"]["acc_stderr,none"] = -5;
   write_file(folder.path() / "results_prism.json", json.dump());
   EXPECT_REFUSED(read_evaluations({folder.path()}), "expected standard errors of 0 or more");
