@@ -54,7 +54,7 @@ TEST(ClassMap, DoesNotTakeARowOfNamesForAClass) {
   auto labels = found_labels({"label", "2", "1", "3"});
   labels[0].rows = 0;
   EXPECT_REFUSED(map_classes(labels, {}), "t.csv, line 1: expected the label of a row; found \"label\"");
-  labels = found_labels({"1", "2", "1", "3"});
+  labels = found_labels({"1", "2", "3"});
   labels[0].rows = 0;
   EXPECT_EQ(map_classes(labels, {}).names, (Names{"1", "2", "3"}));
 }
