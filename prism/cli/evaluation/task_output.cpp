@@ -64,8 +64,13 @@ std::vector<TaskDifference> difference_groups(const std::vector<TaskDifference>&
 
 void print_difference(const TaskDifference& difference, const NameWidths& widths) {
   for (const auto& [name, paired] : difference.figures) {
-    fmt::print("{:<{}}  {:<{}}{:+.4f}", name == difference.figures.front().name ? difference.task.name : "",
-               widths.task, name, widths.figure, paired.difference);
+    fmt::print("{:<{}}  {:<{}}", name == difference.figures.front().name ? difference.task.name : "", widths.task, name,
+               widths.figure);
+    if (!std::isfinite(paired.difference)) {  // e.g. of perplexities by word of a text without words
+      fmt::print("not defined\n");
+      continue;
+    }
+    fmt::print("{:+.4f}", paired.difference);
     if (paired.items >= 2) fmt::print(" +- {:.4f} (95%: {})", paired.standard_error, interval_text(paired.interval, 4));
     if (!std::isnan(paired.p))
       fmt::print("; {} better, {} worse, sign test: p = {:.3g}", paired.more_a, paired.more_b, paired.p);
