@@ -104,9 +104,14 @@ def write_definitions(names, data, out, limit, blimp_limit):
             f"dataset_kwargs:\n  data_files:\n    test: {out / f'{name}.jsonl'}\n{splits}")
 
 
+def model_words(model, dtype):
+    """What --model_args takes. Models that prism converts may come with code of their own."""
+    return f"pretrained={model},dtype={dtype},trust_remote_code=True"
+
+
 def harness_samples(names, definitions, model, out, dtype, batch):
     """Runs the harness. @return its results, its samples by task, and the seconds that it evaluated for."""
-    done = run(sys.executable, "-m", "lm_eval", "--model", "hf", "--model_args", f"pretrained={model},dtype={dtype}", "--tasks",
+    done = run(sys.executable, "-m", "lm_eval", "--model", "hf", "--model_args", model_words(model, dtype), "--tasks",
         ",".join(f"local_{name}" for name in names), "--include_path", definitions, "--device", "cpu", "--batch_size", batch,
         "--log_samples", "--output_path", out)
     results = json.loads(next(out.rglob("results_*.json")).read_text())["results"]
@@ -165,7 +170,7 @@ class ExactModel:
     def log_likelihood(self, text):
         from lm_eval.api.instance import Instance
         from lm_eval.models.huggingface import HFLM
-        self.model = self.model or HFLM(pretrained=str(self.folder), dtype="float64", device="cpu", batch_size=1)
+        self.model = self.model or HFLM(pretrained=str(self.folder), dtype="float64", device="cpu", batch_size=1, trust_remote_code=True)
         [(value, _)] = self.model.loglikelihood([Instance("loglikelihood", {}, tuple(text), 0)], disable_tqdm=True)
         return value
 
@@ -325,7 +330,7 @@ def seconds_of_harness(names, folder, model, batch, limit):
     out = folder / "speed_theirs"
     shutil.rmtree(out, ignore_errors=True)
     words = ["--limit", limit] if limit else []
-    return run(sys.executable, "-m", "lm_eval", "--model", "hf", "--model_args", f"pretrained={model},dtype=bfloat16",
+    return run(sys.executable, "-m", "lm_eval", "--model", "hf", "--model_args", model_words(model, "bfloat16"),
                "--tasks", ",".join(f"local_{name}" for name in names), "--include_path", folder / "definitions", "--device",
                "cpu", "--batch_size", batch, "--output_path", out, *words).seconds
 
