@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Measures what averaging over blocks of 128 tokens leaves of a model's queries and keys, by rotary pair and zone, on the
+# beginnings of five novels. Records and figures: docs/results/spectrum/.
+#
+#   scripts/study_spectrum.sh MODEL NAME   4,096 tokens of each novel; minutes for 135M parameters
+#
+# MODEL is anything that prism analyse reads; NAME names its records. Texts come from PRISM_DATA (../shared/data by
+# default). PRISM_PROGRAM names a built prism.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+case "${1:-}" in
+  -h | --help) sed -n '2,9s/^# \{0,1\}//p' scripts/study_spectrum.sh; exit 0 ;;
+esac
+[[ $# == 2 && $2 =~ ^[a-z0-9_-]+$ ]] ||
+  { echo "[study_spectrum] expected MODEL and a NAME in lower case; found \"$*\"; see study_spectrum.sh --help." >&2; exit 2; }
+find_program study_spectrum
+runs=runs/spectrum records=docs/results/spectrum
+mkdir -p $runs/models "$records/$2"
+model=$runs/models/$2  # the path that records hold
+[[ $1 != *.gguf ]] || model=$model.gguf
+ln -sfn "$(realpath "$1")" "$model"
+cut_novels 60000 $runs/novels
+for novel in "$runs"/novels/*.txt; do
+  basename "$novel" .txt
+  "$prism" analyse spectrum "$model" "$novel" --tokens 4096 --json --quiet > "$runs/$(basename "$novel" .txt).jsonl"
+done
+"$prism" analyse spectrum "$model" "$runs/novels/Dickens_Bleak_1853.txt" --tokens 4096 --quiet --layer 15 --head 0 \
+  --figures "$records/$2" > "$records/$2.txt"
+
+# By pair and zone: the root mean square over heads, layers and blocks of averaged vectors over that of single ones, in
+# percent; mean and deviation over novels.
+python3 - $runs/*_*.jsonl > "$records/$2.jsonl" <<'END'
+import json, math, statistics, sys
+
+def rms(values):
+    return math.sqrt(statistics.fmean(value * value for value in values))
+
+heads = [[json.loads(line) for line in open(path, encoding="utf-8")] for path in sys.argv[1:]]
+first = heads[0][0]
+parts = [(zone["zone"], "zones", i) for i, zone in enumerate(first["zones"])]
+parts += [(f"pair {pair['pair']}", "pairs", i) for i, pair in enumerate(first["pairs"])]
+begin = 0
+for name, kind, i in parts:
+    row = {"method": name}
+    if kind == "pairs":
+        row |= {"angle": first["pairs"][i]["angle"], "gain": first["pairs"][i]["gain"]}
+    else:
+        pairs = first["pairs"] if name == "full" else first["pairs"][begin:begin + first["zones"][i]["pairs"]]
+        begin += len(pairs)
+        row |= {"pairs": len(pairs), "gain": rms(pair["gain"] for pair in pairs)}
+    for side in ("q", "k"):
+        left = [rms(head[kind][i][side + "_pooled"] for head in novel) / rms(head[kind][i][side] for head in novel)
+                for novel in heads]
+        row |= {side: 100 * statistics.fmean(left), side + "_sd": 100 * statistics.stdev(left)}
+        if kind == "zones":
+            each = [head[kind][i][side + "_pooled"] / head[kind][i][side] for novel in heads for head in novel]
+            row |= {side + "_least": 100 * min(each), side + "_most": 100 * max(each)}
+    print(json.dumps(row))
+END
