@@ -11,7 +11,7 @@ A pointer is text in backquotes:
     `AttentionInput::skip_share`       one source of prism/ holds both names
     test `ModelCost.IsTheSame`         one source of tests/ holds both names
 
-Comments and includes are no code. Not checked: other text in backquotes (options, fields, commands), and whether the code
+Comments and includes of C++ are no code. Not checked: other text in backquotes (options, fields, commands), and whether the code
 does what the page says.
 """
 import glob

@@ -27,8 +27,9 @@ done
 "$prism" analyse spectrum "$model" "$runs/novels/Dickens_Bleak_1853.txt" --tokens 4096 --quiet --layer 15 --head 0 \
   --figures "$records/$2" > "$records/$2.txt"
 
-# By pair and zone: the root mean square over heads, layers and blocks of averaged vectors over that of single ones, in
-# percent; mean and deviation over novels.
+# By pair and zone, mean and deviation over novels, in percent: the root mean square over heads, layers and blocks of
+# averaged vectors over that of single ones (q, k), and what the rotation alone would leave of the latter (q_turned,
+# k_turned): the root mean square of each pair's times its factor.
 python3 - $runs/*_*.jsonl > "$records/$2.jsonl" <<'END'
 import json, math, statistics, sys
 
@@ -41,19 +42,22 @@ parts = [(zone["zone"], "zones", i) for i, zone in enumerate(first["zones"])]
 parts += [(f"pair {pair['pair']}", "pairs", i) for i, pair in enumerate(first["pairs"])]
 begin = 0
 for name, kind, i in parts:
-    row = {"method": name}
-    if kind == "pairs":
-        row |= {"angle": first["pairs"][i]["angle"], "gain": first["pairs"][i]["gain"]}
-    else:
-        pairs = first["pairs"] if name == "full" else first["pairs"][begin:begin + first["zones"][i]["pairs"]]
+    row, pairs = {"method": name}, [i]
+    if kind == "zones":
+        pairs = range(len(first["pairs"])) if name == "full" else range(begin, begin + first["zones"][i]["pairs"])
         begin += len(pairs)
-        row |= {"pairs": len(pairs), "gain": rms(pair["gain"] for pair in pairs)}
+        row["pairs"] = len(pairs)
     for side in ("q", "k"):
-        left = [rms(head[kind][i][side + "_pooled"] for head in novel) / rms(head[kind][i][side] for head in novel)
-                for novel in heads]
-        row |= {side: 100 * statistics.fmean(left), side + "_sd": 100 * statistics.stdev(left)}
+        def shares(novel):
+            """What is left of each pair and head together, and what the rotation would leave."""
+            single = rms(head["pairs"][j][side] for head in novel for j in pairs)
+            pooled = rms(head["pairs"][j][side + "_pooled"] for head in novel for j in pairs)
+            turned = rms(head["pairs"][j][side] * head["pairs"][j]["gain"] for head in novel for j in pairs)
+            return 100 * pooled / single, 100 * turned / single
+        left, turned = zip(*map(shares, heads))
+        row |= {side: statistics.fmean(left), side + "_sd": statistics.stdev(left), side + "_turned": statistics.fmean(turned)}
         if kind == "zones":
-            each = [head[kind][i][side + "_pooled"] / head[kind][i][side] for novel in heads for head in novel]
-            row |= {side + "_least": 100 * min(each), side + "_most": 100 * max(each)}
+            each = [100 * head[kind][i][side + "_pooled"] / head[kind][i][side] for novel in heads for head in novel]
+            row |= {side + "_least": min(each), side + "_most": max(each)}
     print(json.dumps(row))
 END

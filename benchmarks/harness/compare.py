@@ -104,9 +104,15 @@ def write_definitions(names, data, out, limit, blimp_limit):
             f"dataset_kwargs:\n  data_files:\n    test: {out / f'{name}.jsonl'}\n{splits}")
 
 
+def has_own_code(model):
+    """Returns True for a folder with code of its own, as prism writes it for head schedules."""
+    config = pathlib.Path(model) / "config.json"
+    return config.exists() and "auto_map" in json.loads(config.read_text())
+
+
 def model_words(model, dtype):
-    """What --model_args takes. Models that prism converts may come with code of their own."""
-    return f"pretrained={model},dtype={dtype},trust_remote_code=True"
+    """What --model_args takes."""
+    return f"pretrained={model},dtype={dtype},trust_remote_code={has_own_code(model)}"
 
 
 def harness_samples(names, definitions, model, out, dtype, batch):
@@ -170,7 +176,8 @@ class ExactModel:
     def log_likelihood(self, text):
         from lm_eval.api.instance import Instance
         from lm_eval.models.huggingface import HFLM
-        self.model = self.model or HFLM(pretrained=str(self.folder), dtype="float64", device="cpu", batch_size=1, trust_remote_code=True)
+        self.model = self.model or HFLM(pretrained=str(self.folder), dtype="float64", device="cpu", batch_size=1,
+                                        trust_remote_code=has_own_code(self.folder))
         [(value, _)] = self.model.loglikelihood([Instance("loglikelihood", {}, tuple(text), 0)], disable_tqdm=True)
         return value
 

@@ -113,6 +113,14 @@ void check_options(const Recipe& recipe) {
               recipe.data.stride);
   PRISM_CHECK(recipe.init.empty() || recipe.init_embedding.empty(), "recipe",
               "expected init or init_embedding; found both; leave one out.");
+  for (size_t l = 0; l < recipe.model.layers.size(); ++l) {
+    const auto& budget = recipe.model.layers[l].budget;
+    PRISM_CHECK(budget.is_on() || equal_fields(budget, BudgetConfig()), "recipe",
+                "layer {}: expected no model.budget.share, train_topk or summary with model.budget.kind none, where "
+                "they have no "
+                "effect; found {}; leave them out, or set the kind.",
+                l, fields_to_json(budget).dump());
+  }
   PRISM_CHECK(layers_with_budgets(recipe.model) > 0 || equal_fields(recipe.train.budget, BudgetSchedule()), "recipe",
               "expected no train.budget, because no layer has a head budget; found values that are not the defaults; "
               "leave them out, or set model.budget.kind.");

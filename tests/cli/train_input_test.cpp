@@ -80,6 +80,7 @@ TEST(TrainInput, NamesTheWholeFieldOfAWrongValue) {
                                      {"train.budget.tau_min", "0"},
                                      {"train.budget.gamma", "-1"},
                                      {"train.budget.entropy_sign", "plus"},
+                                     {"model.budget.share", "0.5"},
                                      {"data.stride", "-1"},
                                      {"data.document_mask", "7"},
                                      {"seed", "one"}})

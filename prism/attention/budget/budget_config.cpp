@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "prism/core/error.h"
-#include "prism/core/fields.h"
 
 namespace prism {
 
@@ -23,11 +22,6 @@ void check(const BudgetConfig& config, size_t layer) {
   PRISM_CHECK(config.summary == "tokens" || config.summary == "padded", "model",
               "layer {}: expected budget.summary tokens or padded; found \"{}\"; choose one of them.", layer,
               config.summary);
-  PRISM_CHECK(
-      config.is_on() || equal_fields(config, BudgetConfig()), "model",
-      "layer {}: expected budget.share, train_topk and summary with a head budget; found budget.kind none; leave "
-      "them out, or set the kind.",
-      layer);
 }
 
 double BudgetSchedule::tau(double progress) const {

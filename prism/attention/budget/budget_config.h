@@ -27,8 +27,7 @@ struct BudgetConfig {
   bool is_on() const { return kind != "none"; }
 };
 
-/// @throws InputError naming the layer for an unknown kind or summary, a share out of range, and values
-///         without effect.
+/// @throws InputError naming the layer for an unknown kind or summary, or a share out of range.
 void check(const BudgetConfig& config, size_t layer);
 
 /// Temperatures of the choice of heads for which scores divided by them stay finite in float32.

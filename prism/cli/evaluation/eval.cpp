@@ -101,7 +101,8 @@ void add_made_options(CLI::App& app, EvalWords& words) {
 }
 
 void add_task_options(CLI::App& app, EvalWords& words) {
-  app.add_option("--data", words.data, "questions: a folder with the tasks' files, or one file")->type_name("PATH");
+  app.add_option("--data", words.data, "questions: a folder with the tasks' folders, one of these, or one file")
+      ->type_name("PATH");
   add_fields(app, words.items);
   app.add_flag("--apply-chat-template", words.apply_chat_template,
                "generate, RULER, needle_grid: ask as a user of a chat, by the model's chat template");

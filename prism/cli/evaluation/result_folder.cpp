@@ -76,13 +76,16 @@ void ResultFolder::check_known(const std::string& name) const {
   const auto found = std::find_if(begin(files), end(files), is_answer);
   PRISM_CHECK(
       found == end(files), "eval",
-      "expected {} beside {} in {}, which names the model of these answers; found none; restore it, or name another "
-      "folder with --out.",
+      "expected {}, which names the model, beside {} in {}; found none; restore it, or name another folder with --out.",
       kSettingsName, plain_line(found->path().filename().string()), name);
 }
 
 std::filesystem::path ResultFolder::samples(const Task& task) const {
-  return path_ / fmt::format("{}{}{}", kSamplesBegin, task.name, kSamplesEnd);
+  const auto path = path_ / fmt::format("{}{}{}", kSamplesBegin, task.name, kSamplesEnd);
+  // The name that the file had once.
+  const auto before = path_ / fmt::format("{}{}.jsonl", kSamplesBegin, task.name);
+  if (is_there(before) && !is_there(path)) std::filesystem::rename(before, path);
+  return path;
 }
 
 void ResultFolder::write(const std::vector<TaskFigures>& figures) {

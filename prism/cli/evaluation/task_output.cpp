@@ -71,7 +71,8 @@ void print_difference(const TaskDifference& difference, const NameWidths& widths
       continue;
     }
     fmt::print("{:+.4f}", paired.difference);
-    if (paired.items >= 2) fmt::print(" +- {:.4f} (95%: {})", paired.standard_error, interval_text(paired.interval, 4));
+    if (paired.items >= 2 && std::isfinite(paired.standard_error))
+      fmt::print(" +- {:.4f} (95%: {})", paired.standard_error, interval_text(paired.interval, 4));
     if (!std::isnan(paired.p))
       fmt::print("; {} better, {} worse, sign test: p = {:.3g}", paired.more_a, paired.more_b, paired.p);
     fmt::print("\n");

@@ -64,11 +64,11 @@ struct LoadedModel {
   TaskModel model;
 };
 
-/// What the answers depend on.
-Json settings_of(const LoadedModel& loaded, const EvalWords& words) {
+/// What the answers depend on. @param context  to which texts were cut.
+Json settings_of(const LoadedModel& loaded, const EvalWords& words, int64_t context) {
   const auto& decoder = *loaded.folder.decoder;
   Json settings = {{"model", loaded.path},
-                   {"context", loaded.context()},
+                   {"context", context},
                    {"rope_scaling", words.compute.context.rope_scaling},
                    {"weights", words.compute.weights},
                    {"dtype", loaded.dtype()},
@@ -187,7 +187,7 @@ Json attention_to_json(const LoadedModel& loaded, const std::vector<TaskFigures>
 void print_results(const EvalWords& words, const LoadedModel& loaded, const std::vector<TaskFigures>& figures,
                    const Course& course) {
   if (words.json) {
-    Json json = results_to_json(figures, settings_of(loaded, words), Json());
+    Json json = results_to_json(figures, settings_of(loaded, words, course.context), Json());
     json["prefill"] = attention_to_json(loaded, figures, course);
     if (course.seconds > 0) json["seconds"] = course.seconds;
     fmt::print("{}\n", to_text(json));
@@ -212,7 +212,7 @@ void print_perplexity(const EvalWords& words, const LoadedModel& loaded, const P
 
 void evaluate_one(const EvalWords& words, const std::vector<Questions>& all, LoadedModel& loaded) {
   std::optional<ResultFolder> folder;
-  if (!words.out.empty()) folder.emplace(words.out, settings_of(loaded, words));
+  if (!words.out.empty()) folder.emplace(words.out, settings_of(loaded, words, loaded.context()));
   Course course{.context = loaded.context()};
   std::vector<TaskFigures> figures;
   std::vector<ItemAnswers> answers;
@@ -234,8 +234,8 @@ void evaluate_one(const EvalWords& words, const std::vector<Questions>& all, Loa
       answers = answer_all(
           loaded.model, questions.task, questions.items, file ? &*file : nullptr,
           [&](int64_t tokens) { progress->step(tokens); }, [&](int64_t items) { progress->batch(items); });
-      figures.push_back(figures_of(questions, answers, words));
       add_seconds();
+      figures.push_back(figures_of(questions, answers, words));
     } catch (const FailedError&) {
       if (stop_signal() == 0 || !folder) throw;
       add_seconds();

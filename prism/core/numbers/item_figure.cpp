@@ -51,6 +51,7 @@ double item_figure_error(const std::string& figure, const ItemScores& items) {
 }
 
 PairedScore paired_figure(const std::string& figure, const ItemScores& a, const ItemScores& b) {
+  PRISM_ASSERT(a.units == b.units, "item_figure", "other units of {}", figure);
   auto paired = paired_score(a.scores, b.scores);
   if (!is_less_better(figure)) return paired;
   const auto difference = [&](std::span<const int64_t> places) {

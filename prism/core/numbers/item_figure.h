@@ -25,11 +25,12 @@ bool is_less_better(const std::string& figure);
 double item_figure(const std::string& figure, const ItemScores& items);
 
 /// The standard error of item_figure(): that of the mean, or for perplexities and bits that of a bootstrap over 10,000
-/// samples of the items. 0 for one item, where it is undefined.
+/// samples of the items. 0 for one item, where it is undefined; NaN if the figure of a sample is not finite.
 double item_figure_error(const std::string& figure, const ItemScores& items);
 
 /// The figure of a minus that of b. For perplexities and bits the standard error is that of a bootstrap over items, and
-/// there is no p (NaN). @throws InternalError for lists of different lengths, or without items.
+/// there is no p (NaN); error and interval are NaN if the figure of a sample is not finite. @throws InternalError for
+/// lists of different lengths, other units, or without items.
 PairedScore paired_figure(const std::string& figure, const ItemScores& a, const ItemScores& b);
 
 }  // namespace prism

@@ -48,12 +48,14 @@ void check_no_header(const std::vector<FoundLabel>& labels) {
   const auto is_name = [](const FoundLabel& label) { return label.rows == 0; };
   const auto found = std::find_if(labels.begin(), labels.end(), is_name);
   if (found == labels.end()) return;
-  const bool others_repeat = std::all_of(labels.begin(), labels.end(),
-                                         [&](const FoundLabel& label) { return &label == &*found || label.rows >= 2; });
-  const bool others_are_numbers = !whole_number(found->text) && labels.size() > 1 &&
-                                  std::all_of(labels.begin(), labels.end(), [&](const FoundLabel& label) {
-                                    return &label == &*found || whole_number(label.text);
-                                  });
+  const auto all_others = [&](const auto& is) {
+    return std::all_of(labels.begin(), labels.end(),
+                       [&](const FoundLabel& label) { return is_name(label) || is(label); });
+  };
+  const bool others_repeat = all_others([](const FoundLabel& label) { return label.rows >= 2; });
+  const bool others_are_numbers = !whole_number(found->text) && all_others([](const FoundLabel& label) {
+    return whole_number(label.text).has_value();
+  });
   PRISM_CHECK(!others_repeat && !others_are_numbers, "tokenize",
               "{}: expected the label of a row; found \"{}\", which no other row has, as in a row of names; give the "
               "column's name in --label instead of its number, or name all classes with --classes.",

@@ -18,9 +18,10 @@ namespace {
 std::string text_of_value(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_null()) return "";
-  const double number = value.is_number_float() ? value.get<double>() : 0.5;
-  if (std::abs(number) < 0x1p53 && number == std::floor(number)) return std::to_string(static_cast<int64_t>(number));
-  return to_text(value);
+  if (!value.is_number_float()) return to_text(value);
+  const auto number = value.get<double>();
+  const bool is_whole = number == std::floor(number) && std::abs(number) < 0x1p53;
+  return is_whole ? std::to_string(static_cast<int64_t>(number)) : to_text(value);
 }
 
 class JsonRows : public RowReader {

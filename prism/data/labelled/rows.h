@@ -15,7 +15,7 @@ namespace prism {
 
 struct Row {
   /// Names and values of a JSON object's members; in CSV, values without names. Values that are not text have their
-  /// JSON; null is empty.
+  /// JSON, whole numbers without a fraction (2.0 is 2); null is empty.
   std::vector<std::pair<std::string, std::string>> fields;
   int64_t line = 0;  ///< at which it begins, from 1
 };

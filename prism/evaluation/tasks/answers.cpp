@@ -7,6 +7,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/stop.h"
+#include "prism/core/timer.h"
 #include "prism/evaluation/divergence.h"
 #include "prism/evaluation/tasks/encode.h"
 #include "prism/evaluation/tasks/row_values.h"
@@ -289,7 +290,8 @@ TaskPair::Answers TaskPair::answer(const Task& task, std::span<const TaskItem> i
     return found;
   }
   const torch::NoGradGuard no_gradients;
-  auto asked_a = encode_items(task, items, a_, context()), asked_b = encode_items(task, items, b_, context());
+  auto asked_a = timed(found.seconds_a, [&] { return encode_items(task, items, a_, context()); });
+  auto asked_b = timed(found.seconds_b, [&] { return encode_items(task, items, b_, context()); });
   for (size_t i = 0; i < items.size(); ++i)
     PRISM_CHECK(asked_a.answers[i].tokens == asked_b.answers[i].tokens, kEvaluation,
                 "expected two models that score the same tokens; found {} and {} in item {} of {}, because their "

@@ -87,6 +87,7 @@ double bytes(const TaskItem& item, const ItemAnswers&) {
 double tokens(const TaskItem&, const ItemAnswers& answers) {
   return static_cast<double>(answers.tokens);
 }
+
 const FigureKind& find_figure(const std::string& name) {
   static const std::map<std::string, FigureKind> kinds = {
       {"acc", {accuracy, one}},

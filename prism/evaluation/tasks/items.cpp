@@ -34,10 +34,12 @@ fs::path find_file(const Task& task, const std::string& data) {
               task.reads_texts ? "one with texts" : "a .jsonl file");
   for (const auto& file : task.files)
     if (const auto found = find_packed(fs::path(data) / file)) return *found;
-  const auto own_folder = is_there(data) ? fs::canonical(data).filename() : fs::path();
-  for (const fs::path file : task.files)
-    if (const auto found = find_packed(fs::path(data) / file.filename()); found && file.parent_path() == own_folder)
-      return *found;
+  // The folder of the task itself, by its name or that of a link to it.
+  for (const fs::path file : task.files) {
+    const auto found = find_packed(fs::path(data) / file.filename());
+    const auto is_name = [&](const fs::path& folder) { return folder.filename() == file.parent_path(); };
+    if (found && (is_name(found->parent_path()) || is_name(fs::canonical(*found).parent_path()))) return *found;
+  }
   const auto folder = (fs::path(data) / task.files.front()).parent_path();
   const auto archive = folder / (folder.filename().string() + ".tar.xz");
   throw InputError(kEvaluation,

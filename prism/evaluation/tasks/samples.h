@@ -52,8 +52,8 @@ std::vector<ItemAnswers> answer_all(TaskModel& model, const Task& task, std::spa
 struct TaskFigures {
   Task task;
   std::vector<Figure> figures;
-  int64_t items = 0, cut = 0, shots = 0;
-  KeptCounts kept = {};  ///< kept_of() its answers
+  int64_t items = 0, cut = 0, shots = 0;  ///< cut: items of which a text was cut
+  KeptCounts kept = {};                   ///< kept_of() its answers
 };
 
 /// results_prism.json. @param settings  what the figures depend on, for its member "config".

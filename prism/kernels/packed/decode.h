@@ -43,7 +43,7 @@ struct BlockScale {
 
   /// @param most  the block's largest magnitude, maybe NaN. @return  the inverse of its scale; 0 if that overflows.
   PRISM_FORCE_INLINE float begin(float most) {
-    constexpr float kLeast = 0x1p-113f;  // kMostCode / kLeast is finite
+    constexpr float kLeast = 0x1p-100f;  // so that d is a normal number, and its inverse finite
     d = most < kLeast ? 0 : most / kMostCode;
     return most >= kLeast ? kMostCode / most : 0;
   }
@@ -77,6 +77,7 @@ struct QuantisedRows {
 /// Calls f(row, count) for passes over rows 0 to `rows`, of Most rows, then 4, then up to 3, as integral constants.
 template <int Most, class F>
 PRISM_FORCE_INLINE void in_passes(int64_t rows, const F& f) {
+  static_assert(Most == 4 || Most == 8);
   int64_t row = 0;
   for (; rows - row >= Most; row += Most) f(row, std::integral_constant<int, Most>());
   if (Most > 4 && rows - row >= 4) {

@@ -138,7 +138,8 @@ struct Kernels {
   ///   sum_k w_k x_k = sum over blocks of  d_w d (sum_k q_k c_k - z sum_k q_k) + m_w d sum_k q_k
   ///
   /// where c, d_w, m_w are W's codes, scale and minimum, and z is 8, 16 or 0. A code is two of 8 bits, q = 128 h + l.
-  /// Sums over a block are exact; blocks are added in float32, in order.
+  /// Sums over a block are those of integers; blocks are added in float32, in order. Blocks of x whose largest
+  /// magnitude is below 2^-100 count as zeros.
   size_t (*decoding_scratch)(const Problem&);
   void (*multiply_decoding)(const Problem&);
 };

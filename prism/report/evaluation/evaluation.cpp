@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <span>
@@ -244,11 +245,13 @@ std::string difference_text(const EvaluatedFigure* figure, const EvaluatedFigure
   if (figure == nullptr || base == nullptr || figure->items != base->items) return kNoValue;
   std::vector<PairedScore> parts;
   for (size_t i = 0; i < figure->scores.size(); ++i) {
-    if (figure->scores[i].scores.size() < 2) return kNoValue;
+    // Tokenizers that differ give tokens of other numbers, and other perplexities of them.
+    if (figure->scores[i].scores.size() < 2 || figure->scores[i].units != base->scores.at(i).units) return kNoValue;
     parts.push_back(paired_figure(figure->figure, figure->scores[i], base->scores.at(i)));
   }
   if (parts.empty()) return kNoValue;
   const auto found = parts.size() == 1 ? parts.front() : paired_score(parts);
+  if (!std::isfinite(found.standard_error)) return number_text(found.difference, kSigned);
   return fmt::format("{} ({} to {})", number_text(found.difference, kSigned), number_text(found.interval.low, kSigned),
                      number_text(found.interval.high, kSigned));
 }

@@ -32,12 +32,12 @@ void Objective::initialise(const Recipe& recipe) {
   try {
     load(folder);
   } catch (const InputError& error) {
-    throw InputError(
-        "train", fmt::format("init: expected weights that fit the recipe's model; found a mismatch ({}); change "
-                             "the recipe: heads may differ, but not d_model, layers, kinds, widths and biases of "
-                             "feed-forward parts, the total width of all heads or of all key/value heads, or norms of "
-                             "queries and keys, or head budgets.",
-                             error.reason()));
+    throw InputError("train",
+                     fmt::format("init: expected weights that fit the recipe's model; found a mismatch ({}); change "
+                                 "the recipe: heads may differ, but not d_model, layers, kinds, widths and biases of "
+                                 "feed-forward parts, the total width of all heads or of all key/value heads, norms of "
+                                 "queries and keys, or head budgets.",
+                                 error.reason()));
   }
 }
 

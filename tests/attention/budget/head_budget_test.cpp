@@ -370,7 +370,6 @@ TEST(HeadBudget, RefusesASelectorChunksAndWrongOptions) {
   EXPECT_CONTAINS(refused([](BudgetConfig& c) { c.kind = "some"; }), "layer 2: expected budget.kind none, learned");
   EXPECT_CONTAINS(refused([](BudgetConfig& c) { c.share = 0; }), "expected a budget.share above 0");
   EXPECT_CONTAINS(refused([](BudgetConfig& c) { c.share = 1.5; }), "found 1.5");
-  EXPECT_CONTAINS(refused([](BudgetConfig& c) { c.kind = "none", c.train_topk = true; }), "found budget.kind none");
   EXPECT_CONTAINS(refused([](BudgetConfig& c) { c.kind = "learned", c.share = 0.5; }),
                   "expected no budget.share with budget.kind learned");
   EXPECT_CONTAINS(refused([](BudgetConfig& c) { c.summary = "mean"; }), "expected budget.summary tokens or padded");

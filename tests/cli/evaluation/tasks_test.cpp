@@ -99,7 +99,8 @@ TEST(EvalTasks, RefuseAnswersThatMayBeAnotherModels) {
   write_file(folder / "own/settings.json", "{\"colour\": \"blue\"}");
   expect_sentence(ask({"piqa"}, question_folder(), {"--out", "own"}), 2, {"expected the settings of an evaluation"});
   std::filesystem::remove(folder / "own/settings.json");
-  expect_sentence(ask({"piqa"}, question_folder(), {"--out", "own"}), 2, {"expected settings.json beside"});
+  expect_sentence(ask({"piqa"}, question_folder(), {"--out", "own"}), 2,
+                  {"expected settings.json, which names the model, beside"});
   std::filesystem::remove(folder / "own/results_prism.json");
   expect_sentence(ask({"piqa"}, question_folder(), {"--out", "own"}), 2, {"beside samples_piqa_prism.jsonl"});
   write_file(folder / "own/settings.json", settings);

@@ -54,6 +54,9 @@ TEST(ClassMap, DoesNotTakeARowOfNamesForAClass) {
   auto labels = found_labels({"label", "2", "1", "3"});
   labels[0].rows = 0;
   EXPECT_REFUSED(map_classes(labels, {}), "t.csv, line 1: expected the label of a row; found \"label\"");
+  labels.push_back({"Label", "other.csv, line 1", true});
+  labels.back().rows = 0;
+  EXPECT_REFUSED(map_classes(labels, {}), "t.csv, line 1: expected the label of a row");
   labels = found_labels({"1", "2", "3"});
   labels[0].rows = 0;
   EXPECT_EQ(map_classes(labels, {}).names, (Names{"1", "2", "3"}));

@@ -274,12 +274,12 @@ TEST_P(Packed, ARowHasTheSameBitsAloneInAnyCallAndWithAnyNumberOfThreads) {
   Random random(6);
   for (const auto type : kTypes)
     for (const bool decodes : {false, true})
-      for (const auto& [rows, inner] : {std::pair{13, 608}, {50, 2080}, {1600, 64}}) {
+      for (const auto& [rows, inner] : {std::pair{15, 608}, {50, 2080}, {1600, 64}}) {
         const Weights w(random, type, 90, inner);
         Product product(random, w, rows, types(decodes)[0]);
         const auto all = product.multiply(kernels(), decodes, 1);
         EXPECT_EQ(product.multiply(kernels(), decodes, 3), all);
-        for (const int64_t row : {0, 1, 5, rows - 1}) {
+        for (int64_t row = 0; row < rows; row += rows == 15 ? 1 : rows / 5) {
           const auto alone = product.multiply(kernels(), decodes, 2, row, row + 1);
           EXPECT_TRUE(std::equal(alone.begin(), alone.end(), all.begin() + row * 90))
               << block_layout(type).name << (decodes ? " decoding" : " prompt") << " row " << row << " of " << rows;
@@ -343,10 +343,47 @@ TEST_P(Packed, BlocksOfXHaveScalesOfTheirOwn) {
 
 TEST_P(Packed, TinyValuesOfXCountAsZeros) {
   Random random(9);
-  const Weights w(random, BlockType::q8_0, 20, 64);
-  Product product(random, w, 1, packed::Type::float32);
-  std::fill(product.x().begin(), product.x().end(), 0x1p-130f);
-  for (const float found : product.multiply(kernels(), true, 1)) EXPECT_LT(std::abs(found), 0x1p-100f);
+  for (const auto type : kTypes) {
+    if (type == BlockType::bf16) continue;
+    const Weights w(random, type, 20, 64);
+    Product product(random, w, 1, packed::Type::float32);
+    auto& x = product.x();
+    std::fill(x.begin(), x.end(), 0x1.8p-101f);  // just below the limit
+    for (const float found : product.multiply(kernels(), true, 1)) EXPECT_EQ(found, 0) << block_layout(type).name;
+    std::fill(x.begin(), x.begin() + 32, -0x1p-100f);
+    const auto found = product.multiply(kernels(), true, 1);
+    for (size_t j = 0; j < found.size(); ++j) {
+      double sum = 0, magnitude = 0;
+      for (size_t k = 0; k < 32; ++k) sum -= w.values[j * 64 + k], magnitude += std::abs(w.values[j * 64 + k]);
+      EXPECT_NEAR(std::ldexp(static_cast<double>(found[j]), 100), sum, std::ldexp(magnitude, -20))
+          << block_layout(type).name;
+    }
+  }
+}
+
+/// Codes of x and of W at their ends, where sums of integers are largest.
+TEST_P(Packed, SumsOfTheLargestCodesFit) {
+  Random random(12);
+  for (const auto type : kTypes) {
+    if (type == BlockType::bf16) continue;
+    const BlockLayout& layout = block_layout(type);
+    for (const int byte : {0x00, 0x7F, 0x80, 0xFF})
+      for (const float x : {1.0f, -1.0f}) {
+        Weights w(random, type, 16, 32);
+        auto blocks = random_blocks(random, type, 16);
+        for (int64_t row = 0; row < 16; ++row) {
+          auto* block = blocks.data() + row * layout.bytes;
+          const int64_t first = packed::has_minimum(type) ? 4 : 2;  // after the scale and the minimum
+          std::fill(block + first, block + layout.bytes, static_cast<std::byte>(byte));
+          packed::pack_row(w.matrix, row, block);
+        }
+        dequantise(type, blocks, w.values);
+        Product product(random, w, 9, packed::Type::float32);  // passes of eight rows and of one
+        std::fill(product.x().begin(), product.x().end(), x);
+        EXPECT_LT(product.error_share(product.multiply(kernels(), true, 1), true, has_pairs()), 1)
+            << layout.name << " " << byte << " " << x;
+      }
+  }
 }
 
 }  // namespace

@@ -122,9 +122,17 @@ TEST(ReportEvaluation, ComparesPerplexitiesByTheirUnits) {
   }
   const auto tables = evaluation_tables(read_evaluations({folder.path() / "a", folder.path() / "b"}));
   EXPECT_CONTAINS(tables[0].notes.back(), "contexts of 64 and 128 tokens");
-  const auto& row = *std::ranges::find(tables[1].rows, "wikitext", [](const auto& each) { return each[0].text; });
+  const auto found = std::ranges::find(tables[1].rows, "wikitext", [](const auto& each) { return each[0].text; });
+  ASSERT_NE(found, tables[1].rows.end());
+  const auto& row = *found;
   // (3 + 9) / 4 bits less (2 + 6) / 4, and 3 less 2 in both items, so that no sample differs.
   EXPECT_EQ(row[2].text, "+1.0000 (+1.0000 to +1.0000)");
+  auto rows = read_file(folder.path() / "b/samples_wikitext_prism.jsonl");
+  rows.replace(rows.find(",1]"), 3, ",2]");
+  write_file(folder.path() / "b/samples_wikitext_prism.jsonl", rows);
+  const auto others = evaluation_tables(read_evaluations({folder.path() / "a", folder.path() / "b"}));
+  for (const auto& each : others[1].rows)
+    EXPECT_NE(each[0].text, "wikitext") << "of other units, e.g. tokens of another tokenizer";
 }
 
 TEST(ReportEvaluation, SaysThatWindowsDiffer) {
