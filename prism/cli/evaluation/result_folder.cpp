@@ -81,7 +81,7 @@ void ResultFolder::check_known(const std::string& name) const {
 }
 
 std::filesystem::path ResultFolder::samples(const Task& task) const {
-  const auto path = path_ / fmt::format("{}{}{}", kSamplesBegin, task.name, kSamplesEnd);
+  auto path = path_ / fmt::format("{}{}{}", kSamplesBegin, task.name, kSamplesEnd);
   // The name that the file had once.
   const auto before = path_ / fmt::format("{}{}.jsonl", kSamplesBegin, task.name);
   if (is_there(before) && !is_there(path)) std::filesystem::rename(before, path);
