@@ -74,10 +74,10 @@ next document.
 
 --against evaluates a second model on the same texts, --against-prefill the same model under another kind of attention,
 and both print the difference with its standard error; the task divergence takes --against as the reference instead.
-Perplexity and questions: the divergence KL(second || first) of each scored token is added; written answers have none. Perplexity: both models need
-the same tokenizer, and the error is over documents, because tokens of one document are not independent; give
---separator, so that the text has several documents. Questions: with a sign test (for right and wrong answers, McNemar's
-exact test). Classification: the error is over examples.
+Perplexity and questions: the divergence KL(second || first) of each scored token is added; written answers have none.
+Perplexity: both models need the same tokenizer, and the error is over documents, because tokens of one document are not
+independent; give --separator, so that the text has several documents. Questions: with a sign test (for right and wrong
+answers, McNemar's exact test). Classification: the error is over examples.
 --json also lists the documents' tokens and losses, or the examples' predicted classes.
 
   prism eval runs/novels valid.txt.xz

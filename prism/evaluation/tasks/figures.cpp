@@ -1,7 +1,6 @@
 #include "prism/evaluation/tasks/figures.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 
 #include "prism/core/error.h"

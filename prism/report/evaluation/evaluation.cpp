@@ -77,13 +77,12 @@ class FolderReader {
 
   EvaluatedModel read() {
     EvaluatedModel model{.label = label_of(json_.at("config")),
-                         .context = 0,
+                         .context = json_.at("config").value("context", int64_t{0}),
                          .figures = {},
                          .density = {},
                          .recall = {},
                          .seconds = {},
                          .grid = {}};
-    model.context = json_.at("config").value("context", int64_t{0});
     std::set<std::string> parts;
     if (json_.contains("group_subtasks"))
       for (const auto& [group, names] : json_["group_subtasks"].items())

@@ -80,6 +80,10 @@ TEST(EvalTasks, WriteTheHarnesssFilesAndGoOnAfterAnInterruption) {
   ASSERT_EQ(ask({"piqa"}, question_folder(), {"--out", "part"}).status, 0);
   EXPECT_EQ(read_file(folder / "part/samples_piqa_prism.jsonl"), samples);
   EXPECT_EQ(read_file(folder / "part/results_prism.json"), results);
+  std::filesystem::rename(folder / "part/samples_piqa_prism.jsonl", folder / "part/samples_piqa.jsonl");
+  EXPECT_EQ(ask({"piqa"}, question_folder(), {"--out", "part"}).status, 0) << "the file under its former name";
+  EXPECT_EQ(read_file(folder / "part/samples_piqa_prism.jsonl"), samples);
+  EXPECT_FALSE(std::filesystem::exists(folder / "part/samples_piqa.jsonl"));
   expect_sentence(ask({"piqa"}, question_folder(), {"--out", "part", "--limit", "3"}), 2,
                   {"expected results of the same settings in part", "limit 0 instead of 3"});
 }
