@@ -27,6 +27,7 @@ fault prism/serving/server_fault.cpp '#include <torch/types.h>'
 for name in one another; do printf 'namespace {\nint twice() {\n  return 0;\n}\n}  // namespace\n' > "prism/core/$name.cpp"; done
 fault prism/core/another.cpp 'void f() { throw InputError("test", "expected a number; found a word."); }'
 sed -i '0,/| 0\.[0-9]*/s//| 0.123456/' docs/results/sparse-prefill.md
+fault docs/papers.md "| 1 | one | \`core/absent.cpp: absent\` |"
 fault prism/models/cost.cpp 'int heads_of_all(const ModelConfig& config) { return config.layers[0].heads; }'
 machine_path=$(printf "/%s/" root)
 fault README.md "See ${machine_path}prism."
