@@ -207,15 +207,22 @@ class StripShares {
   int64_t count_, step_ = 1;
 };
 
-template <class Ints, BlockType T, class Storage>
+/// Calls f with the rows of x as pointers to their type.
+template <class F>
+PRISM_FORCE_INLINE void with_rows_of(const Problem& p, const F& f) {
+  p.type == Type::bfloat16 ? f(static_cast<const uint16_t*>(p.x)) : f(static_cast<const float*>(p.x));
+}
+
+template <class Ints, BlockType T>
 void decode_quantised(const Problem& p) {
   const int64_t blocks = p.w.blocks();
   StripShares shares(p, p.scratch, /*together=*/1);
   const QuantisedRows x(p.scratch + StripShares::bytes(p), p.rows, blocks);
   const auto quantise = [&](int64_t i) PRISM_INLINE_LAMBDA {
     const int64_t row = i / blocks, block = i % blocks;
-    Ints::quantise(static_cast<const Storage*>(p.x) + row * p.x_stride + block * kBlock, x.codes_of(row, block),
-                   x.scale_of(row, block));
+    with_rows_of(p, [&](const auto* rows) PRISM_INLINE_LAMBDA {
+      Ints::quantise(rows + row * p.x_stride + block * kBlock, x.codes_of(row, block), x.scale_of(row, block));
+    });
   };
   const int64_t count = p.rows * blocks;
   const bool is_short = count <= kFewBlocks;
@@ -270,7 +277,7 @@ PRISM_FORCE_INLINE void multiply_plain(const Problem& p, const std::byte* x, int
     for (int c = 0; c < Strips; ++c) store_strip<Ints>(p, first_row + r, strip + c, sums[r][c]);
 }
 
-template <class Ints, class Storage>
+template <class Ints>
 void decode_plain(const Problem& p) {
   const int64_t steps = p.w.blocks() * kBlock / 2;
   StripShares shares(p, p.scratch, Ints::kStrips);
@@ -280,8 +287,9 @@ void decode_plain(const Problem& p) {
     // Rows of x as pairs, padded with zeros.
 #pragma omp for schedule(static)
     for (int64_t row = 0; row < p.rows; ++row)
-      Ints::copy_pairs(static_cast<const Storage*>(p.x) + row * p.x_stride, p.w.inner, steps,
-                       x + row * steps * Ints::kPairBytes);
+      with_rows_of(p, [&](const auto* rows) PRISM_INLINE_LAMBDA {
+        Ints::copy_pairs(rows + row * p.x_stride, p.w.inner, steps, x + row * steps * Ints::kPairBytes);
+      });
     shares.run([&](const Range& strips, int64_t) PRISM_INLINE_LAMBDA {
       for (int64_t strip = strips.first; strip < strips.end; strip += Ints::kStrips)
         in_passes<kPlainRows>(p.rows, [&](int64_t row, auto rows) PRISM_INLINE_LAMBDA {
@@ -301,27 +309,15 @@ size_t decoding_scratch(const Problem& p) {
                                       : static_cast<size_t>(p.rows * blocks * kBlock / 2 * Ints::kPairBytes));
 }
 
-template <class Ints, class Storage>
-void decode_as(const Problem& p) {
-  switch (p.w.type) {
-    case BlockType::q4_0:
-      return decode_quantised<Ints, BlockType::q4_0, Storage>(p);
-    case BlockType::q4_1:
-      return decode_quantised<Ints, BlockType::q4_1, Storage>(p);
-    case BlockType::q5_0:
-      return decode_quantised<Ints, BlockType::q5_0, Storage>(p);
-    case BlockType::q5_1:
-      return decode_quantised<Ints, BlockType::q5_1, Storage>(p);
-    case BlockType::q8_0:
-      return decode_quantised<Ints, BlockType::q8_0, Storage>(p);
-    default:
-      return decode_plain<Ints, Storage>(p);
-  }
-}
-
 template <class Ints>
 void multiply_decoding(const Problem& p) {
-  p.type == Type::bfloat16 ? decode_as<Ints, uint16_t>(p) : decode_as<Ints, float>(p);
+  with_type(p.w.type, [&](auto type) {
+    if constexpr (type() == BlockType::bf16) {
+      decode_plain<Ints>(p);
+    } else {
+      decode_quantised<Ints, type()>(p);
+    }
+  });
 }
 
 }  // namespace prism::packed

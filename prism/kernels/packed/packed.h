@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "prism/core/numbers/block_type.h"
 #include "prism/kernels/simd/force_inline.h"
@@ -88,6 +89,25 @@ struct QuantisedStrip {
     minima = reinterpret_cast<const uint16_t*>(strip + layout.minima);
   }
 };
+
+/// Calls f with a type that can be packed, as an integral constant.
+template <class F>
+PRISM_FORCE_INLINE void with_type(BlockType type, const F& f) {
+  switch (type) {
+    case BlockType::q4_0:
+      return f(std::integral_constant<BlockType, BlockType::q4_0>());
+    case BlockType::q4_1:
+      return f(std::integral_constant<BlockType, BlockType::q4_1>());
+    case BlockType::q5_0:
+      return f(std::integral_constant<BlockType, BlockType::q5_0>());
+    case BlockType::q5_1:
+      return f(std::integral_constant<BlockType, BlockType::q5_1>());
+    case BlockType::q8_0:
+      return f(std::integral_constant<BlockType, BlockType::q8_0>());
+    default:
+      return f(std::integral_constant<BlockType, BlockType::bf16>());
+  }
+}
 
 /// Returns true if weights of this type can be packed: BF16, Q8_0, Q4_0, Q4_1, Q5_0 and Q5_1.
 bool can_pack(BlockType type);

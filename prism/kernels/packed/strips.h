@@ -69,8 +69,9 @@ class StripsInPlace {
 };
 
 /// Strips that are unpacked to panels (gemm::PackedByCall).
+/// The weight's type is none of its template arguments, so that all types share the code of gemm.
 /// @tparam Op  as in unpack_strip().
-template <class Op, BlockType T>
+template <class Op>
 struct UnpackedStrips {
   using P = simd::Panels<Op>;
   Matrix w;
@@ -80,9 +81,11 @@ struct UnpackedStrips {
     const int vectors = P::vectors(width, 0);
     for (int v = 0; v < vectors; ++v) {
       const int64_t row = column + v * Op::kLanes;
-      const std::byte* strip = w.data + row / kStripRows * StripLayout(T, w.blocks()).bytes;
-      unpack_strip<Op, T>(strip, static_cast<int>(row % kStripRows / Op::kLanes), w.blocks(), k / kBlock,
-                          room(k + length) / kBlock, to + v * kUnits, vectors * kUnits);
+      const std::byte* strip = w.data + row / kStripRows * StripLayout(w.type, w.blocks()).bytes;
+      with_type(w.type, [&](auto type) {
+        unpack_strip<Op, type()>(strip, static_cast<int>(row % kStripRows / Op::kLanes), w.blocks(), k / kBlock,
+                                 room(k + length) / kBlock, to + v * kUnits, vectors * kUnits);
+      });
     }
   }
   /// Whole blocks are unpacked.
@@ -91,16 +94,16 @@ struct UnpackedStrips {
 
 /// The product for the rows of a prompt.
 /// @tparam Storage  type of x.
-template <class Op, class Storage, BlockType T>
+/// @tparam InPlace  the strips hold pairs that products take as they are.
+template <class Op, class Storage, bool InPlace>
 struct PromptProduct {
-  static constexpr bool kInPlace = T == BlockType::bf16 && Op::kPair == 2;
-  using Source = std::conditional_t<kInPlace, Matrix, UnpackedStrips<Op, T>>;
-  using Right = std::conditional_t<kInPlace, StripsInPlace<Op>, gemm::PackedByCall<Op, Source>>;
+  using Source = std::conditional_t<InPlace, Matrix, UnpackedStrips<Op>>;
+  using Right = std::conditional_t<InPlace, StripsInPlace<Op>, gemm::PackedByCall<Op, Source>>;
   using Multiplication = gemm::Multiplication<Op, Storage, Right>;
 
   explicit PromptProduct(const Problem& p)
       : problem(problem_of(p)), cut(problem, Multiplication::kWidens, kBlock), source{p.w} {
-    if (!kInPlace) return;
+    if (!InPlace) return;
     // The whole weight is there already.
     cut.columns_packed = gemm::round_up(p.w.rows, simd::Panels<Op>::kWidth);
     cut.inner_packed = gemm::divide_up(p.w.inner, cut.inner_block) * cut.inner_block;
@@ -132,20 +135,10 @@ struct PromptProduct {
 /// Calls f with the product for the weight's type.
 template <class Op, class Storage, class F>
 auto with_prompt_product(const Problem& p, F&& f) {
-  switch (p.w.type) {
-    case BlockType::q4_0:
-      return f(PromptProduct<Op, Storage, BlockType::q4_0>(p));
-    case BlockType::q4_1:
-      return f(PromptProduct<Op, Storage, BlockType::q4_1>(p));
-    case BlockType::q5_0:
-      return f(PromptProduct<Op, Storage, BlockType::q5_0>(p));
-    case BlockType::q5_1:
-      return f(PromptProduct<Op, Storage, BlockType::q5_1>(p));
-    case BlockType::q8_0:
-      return f(PromptProduct<Op, Storage, BlockType::q8_0>(p));
-    default:
-      return f(PromptProduct<Op, Storage, BlockType::bf16>(p));
+  if constexpr (Op::kPair == 2) {
+    if (p.w.type == BlockType::bf16) return f(PromptProduct<Op, Storage, true>(p));
   }
+  return f(PromptProduct<Op, Storage, false>(p));
 }
 
 template <class Op, class Storage>
