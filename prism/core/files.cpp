@@ -131,6 +131,11 @@ bool is_there(const fs::path& path) {
   return fs::exists(fs::symlink_status(path));
 }
 
+std::string last_name(const fs::path& path) {
+  const auto normal = path.lexically_normal();
+  return (normal.has_filename() ? normal : normal.parent_path()).filename().string();
+}
+
 Descriptor open_output(const fs::path& path, int flags, std::string_view operation) {
   constexpr mode_t kEveryone = 0666;
   Descriptor file(::open(path.c_str(), flags | O_CREAT | O_NONBLOCK | O_CLOEXEC, kEveryone));

@@ -43,6 +43,9 @@ Descriptor open_regular(const std::filesystem::path& path, size_t* size = nullpt
 /// @throws std::filesystem::filesystem_error if its folder cannot be reached.
 bool is_there(const std::filesystem::path& path);
 
+/// The last name of a path that may end with a slash: "a/b/" gives "b".
+std::string last_name(const std::filesystem::path& path);
+
 /// Opens a regular file for writing, and creates it if it does not exist. Never blocks.
 /// @param flags  O_WRONLY or O_RDWR, with any others such as O_APPEND or O_NOFOLLOW; O_CREAT is added.
 /// @throws WriteError naming `operation` with the system's reason; InputError for folders, pipes, devices and sockets.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "prism/core/error.h"
 #include "prism/core/stop.h"
 #include "prism/core/text/names.h"
+#include "prism/core/text/printable.h"
 #include "prism/evaluation/tasks/task.h"
 
 namespace prism {
@@ -69,8 +71,9 @@ question. With --prefill, a selector chooses what a prompt attends to; the token
 it, so that a needle may be found although the prompt was read sparsely.
 
 Perplexity and questions: --out writes the answer to each item, a document or a question, and the figures of one model,
-in the harness's layout; the same command resumes an interrupted evaluation at the next item, or, in perplexity, at the
-next document.
+in the harness's layout. The same command resumes an interrupted evaluation: answers are written in batches of some
+thousand tokens, in perplexity document by document. Parts of blimp or ruler that were evaluated one by one become the
+group's figure when the group is asked for with the same --out.
 
 --against evaluates a second model on the same texts, --against-prefill the same model under another kind of attention,
 and both print the difference with its standard error; the task divergence takes --against as the reference instead.
@@ -177,10 +180,17 @@ void take_files(EvalWords& words) {
 /// The same for the model: prism eval --task piqa MODEL.
 void take_model(EvalWords& words) {
   const auto known = task_names();
-  const auto is_unknown = [&](const std::string& word) { return std::ranges::find(known, word) == known.end(); };
-  if (words.tasks.size() < 2 || std::ranges::count_if(words.tasks, is_unknown) != 1) return;
-  words.model = *std::ranges::find_if(words.tasks, is_unknown);
-  std::erase_if(words.tasks, is_unknown);
+  std::vector<std::string> others;
+  std::ranges::copy_if(words.tasks, std::back_inserter(others),
+                       [&](const std::string& word) { return std::ranges::find(known, word) == known.end(); });
+  PRISM_CHECK(
+      others.size() < 2, "eval",
+      "expected MODEL first, before the options; found none, but {} after --task, which name no tasks; name one "
+      "model.",
+      plain_line(join_names(others)));
+  if (words.tasks.size() < 2 || others.empty()) return;
+  words.model = others.front();
+  std::erase(words.tasks, words.model);
 }
 
 }  // namespace
@@ -207,8 +217,12 @@ Json difference_to_json(const std::string& model, const std::string& against, co
           {"high", known(interval.high)}};
 }
 
+std::string signed_text(double value, int digits) {
+  return std::abs(value) < 1e6 ? fmt::format("{:+.{}f}", value, digits) : fmt::format("{:+.4g}", value);
+}
+
 std::string interval_text(const Interval& interval, int digits) {
-  return fmt::format("{:+.{}f} to {:+.{}f}{}", interval.low, digits, interval.high, digits,
+  return fmt::format("{} to {}{}", signed_text(interval.low, digits), signed_text(interval.high, digits),
                      interval.excludes(0) ? "" : ", which contains 0");
 }
 

@@ -55,6 +55,8 @@ Json difference_to_json(const std::string& model, const std::string& against, co
                         double standard_error, const Interval& interval, int64_t counted);
 /// "-0.0123 to +0.0045, which contains 0".
 std::string interval_text(const Interval& interval, int digits);
+/// A difference with its sign; large ones, of perplexities that say nothing, with four digits and an exponent.
+std::string signed_text(double value, int digits);
 
 /// @throws InputError for a classifier.
 void check_is_language_model(const std::string& model);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "prism/core/error.h"
+#include "prism/core/files.h"
 #include "prism/core/progress.h"
 #include "prism/core/text/names.h"
 #include "prism/core/text/printable.h"
@@ -20,6 +21,10 @@ namespace {
 
 bool is_made(const Task& task) {
   return !task.item;
+}
+
+bool reads_words(const Task& task) {
+  return task.name == "ruler_cwe";
 }
 
 /// How prompts are written. @throws InputError for a chat template that the model lacks.
@@ -83,6 +88,17 @@ void complete_questions(EvalWords& words) {
   PRISM_CHECK(words.items.shots == 0 || std::ranges::none_of(tasks, is_made), "eval",
               "expected no --shots with {}, whose prompts are made; found {}; leave the option out.",
               std::ranges::find_if(tasks, is_made)->name, words.items.shots);
+  const auto& made = words.ruler;
+  PRISM_CHECK(
+      words.data.empty() || std::ranges::none_of(tasks, is_made) || is_there(words.data), "eval",
+      "expected a folder with the sources of {}; found nothing at {}; name another with --data, or leave it out.",
+      std::ranges::find_if(tasks, is_made)->name, plain_line(words.data));
+  PRISM_CHECK(made.words.empty() || std::ranges::any_of(tasks, reads_words), "eval",
+              "expected --words with ruler_cwe alone, which reads it; found it with {}; leave it out.",
+              words.tasks.front());
+  PRISM_CHECK(made.depths == RulerOptions().depths || asks_grid(words), "eval",
+              "expected --depths with needle_grid alone, which hides numbers there; found it with {}; leave it out.",
+              words.tasks.front());
   drop_repeated(words.ruler.lengths);
   drop_repeated(words.ruler.depths);
 }

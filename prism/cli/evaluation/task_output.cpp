@@ -32,7 +32,7 @@ std::string value_text(double value) {
 
 void print_figure_row(const std::string& task, const Figure& figure, const TaskFigures& of, const NameWidths& widths,
                       bool shows_kept) {
-  fmt::print("{:<{}}  {:>6}  {:<{}}{:>10}{:>10}{:>8}", task, widths.task, task.empty() ? "" : fmt::to_string(of.items),
+  fmt::print("{:<{}}  {:>6}  {:<{}}{:>12}{:>12}{:>8}", task, widths.task, task.empty() ? "" : fmt::to_string(of.items),
              figure.name, widths.figure, value_text(figure.value), value_text(figure.standard_error),
              of.task.chance == 0 || is_less_better(figure.name) ? "" : fmt::format("{:.2f}", of.task.chance));
   if (shows_kept && !task.empty())
@@ -70,9 +70,9 @@ void print_difference(const TaskDifference& difference, const NameWidths& widths
       fmt::print("not defined\n");
       continue;
     }
-    fmt::print("{:+.4f}", paired.difference);
+    fmt::print("{}", signed_text(paired.difference, 4));
     if (paired.items >= 2 && std::isfinite(paired.standard_error))
-      fmt::print(" +- {:.4f} (95%: {})", paired.standard_error, interval_text(paired.interval, 4));
+      fmt::print(" +- {} (95%: {})", value_text(paired.standard_error), interval_text(paired.interval, 4));
     if (!std::isnan(paired.p))
       fmt::print("; {} better, {} worse, sign test: p = {:.3g}", paired.more_a, paired.more_b, paired.p);
     fmt::print("\n");
@@ -108,7 +108,8 @@ std::string divergence_text(const std::vector<double>& nats) {
 void print_figures(const std::vector<TaskFigures>& all, bool shows_kept) {
   const auto groups = groups_of(all);
   const auto is_part = [&](const TaskFigures& each) {
-    return std::ranges::any_of(groups, [&](const auto& group) { return group.first == each.task.group; });
+    return each.task.parts > kMostPartsShown &&
+           std::ranges::any_of(groups, [&](const auto& group) { return group.first == each.task.group; });
   };
   NameWidths widths;
   bool has_recall = false;
@@ -116,7 +117,7 @@ void print_figures(const std::vector<TaskFigures>& all, bool shows_kept) {
     for (const auto& figure : each.figures) widths.hold(is_part(each) ? each.task.group : each.task.name, figure.name);
     has_recall = has_recall || each.kept.recall_queries > 0;
   }
-  fmt::print("{:<{}}  {:>6}  {:<{}}{:>10}{:>10}{:>8}{}{}\n", "task", widths.task, "items", "figure", widths.figure,
+  fmt::print("{:<{}}  {:>6}  {:<{}}{:>12}{:>12}{:>8}{}{}\n", "task", widths.task, "items", "figure", widths.figure,
              "value", "+- error", "chance", shows_kept ? "  density" : "", shows_kept && has_recall ? "   recall" : "");
   for (const auto& each : all) {
     if (is_part(each)) continue;
@@ -139,7 +140,8 @@ void print_figures(const std::vector<TaskFigures>& all, bool shows_kept) {
 void print_differences(const std::vector<TaskDifference>& all) {
   const auto groups = difference_groups(all);
   const auto is_part = [&](const TaskDifference& each) {
-    return std::ranges::any_of(groups, [&](const TaskDifference& group) { return group.task.name == each.task.group; });
+    return each.task.parts > kMostPartsShown &&
+           std::ranges::any_of(groups, [&](const TaskDifference& group) { return group.task.name == each.task.group; });
   };
   NameWidths widths;
   for (const auto& each : all)

@@ -239,10 +239,10 @@ void evaluate_one(const EvalWords& words, const std::vector<Questions>& all, Loa
     } catch (const FailedError&) {
       if (stop_signal() == 0 || !folder) throw;
       add_seconds();
-      throw FailedError("eval",
-                        fmt::format("stopped by a signal; the answers to the items that were done are in {}, and "
-                                    "the same command resumes.",
-                                    plain_line(words.out)));
+      throw FailedError("eval", fmt::format("stopped by a signal; the answers to {} of {} of {} are in {}, and the "
+                                            "same command resumes after them.",
+                                            file->answers().size(), counted(std::ssize(questions.items), "item"),
+                                            questions.task.name, plain_line(words.out)));
     }
   }
   if (course.is_resumed) course.seconds = 0;

@@ -4,12 +4,16 @@
 //   const PairedScore paired = paired_figure("acc", {scores_a, ones}, {scores_b, ones});
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "prism/core/statistics.h"
 
 namespace prism {
+
+/// Tables show the parts of a group of tasks beside it if it has no more than these.
+constexpr int64_t kMostPartsShown = 20;
 
 /// Of each item.
 struct ItemScores {

@@ -68,8 +68,10 @@ void add_labels(const fs::path& file, bool are_all, PlacedRows& placed) {
   if (rows.empty() || std::ranges::any_of(rows, [](const Json& row) { return row.contains("label"); })) return;
   const auto name = fs::path(without_packed_ending(file.filename().string())).stem().string() + "-labels.lst";
   const auto path = find_packed(file.parent_path() / name);
-  PRISM_CHECK(path, kEvaluation, "expected {} beside {}; found none; put the labels of its rows there.", name,
-              plain_line(file.string()));
+  PRISM_CHECK(path, kEvaluation,
+              "expected the labels of the rows of {}: a member label in each, or the file {} beside it; found neither; "
+              "add them, or name another file.",
+              plain_line(file.string()), name);
   const auto labels = lines_of_file(*path);
   PRISM_CHECK(are_all ? labels.size() == rows.size() : labels.size() >= rows.size(), kEvaluation,
               "expected a label for each of {} in {}; found {}; take both from the same release.",

@@ -124,6 +124,12 @@ ItemAnswers parse_answers(const Task& task, const Json& row) {
   return answers;
 }
 
+/// Drops the figure of a group from results, because one of its parts has changed.
+void drop_group(Json& results, const std::string& group) {
+  for (const auto* member : {"results", "groups", "group_subtasks", "versions", "density", "recall"})
+    if (results.contains(member)) results[member].erase(group);
+}
+
 }  // namespace
 
 SampleFile::SampleFile(std::filesystem::path path, Task task, std::span<const TaskItem> items)
@@ -233,6 +239,7 @@ Json results_to_json(const std::vector<TaskFigures>& tasks, const Json& settings
       add(row, figure);
       json["higher_is_better"][name][figure.name] = !is_less_better(figure.name);
     }
+    if (json["results"].contains(name) && json["results"][name] != row) drop_group(json, each.task.group);
     json["results"][name] = row;
     json["n-shot"][name] = each.shots;
     json["n-samples"][name] = {{"effective", each.items}};

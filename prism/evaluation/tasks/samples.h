@@ -57,7 +57,7 @@ struct TaskFigures {
 };
 
 /// results_prism.json. @param settings  what the figures depend on, for its member "config".
-/// @param before  an earlier file, whose other tasks are kept; null: none.
+/// @param before  an earlier file, whose other tasks are kept, and groups whose parts are as they were; null: none.
 Json results_to_json(const std::vector<TaskFigures>& tasks, const Json& settings, const Json& before);
 
 /// The figures of groups: of each group of which all parts are there.

@@ -58,8 +58,14 @@ TaskItem arc(const Json& row) {
     return choose(row, text_of(row, "query") + "\nAnswer:", list_of(row, "choices"), number_of(row, "gold"));
   const auto& choices = member_of(row, "choices");
   const auto labels = list_of(choices, "label"), texts = list_of(choices, "text");
-  const auto gold = std::find(labels.begin(), labels.end(), text_of(row, "answerKey")) - labels.begin();
-  return choose(row, fmt::format("Question: {}\nAnswer:", text_of(row, "question")), texts, gold);
+  PRISM_CHECK(labels.size() == texts.size(), kEvaluation,
+              "expected as many labels as texts of choices; found {} and {}; correct the row.", labels.size(),
+              texts.size());
+  const auto gold = std::ranges::find(labels, text_of(row, "answerKey"));
+  PRISM_CHECK(gold != labels.end(), kEvaluation,
+              "expected an answerKey among the labels {}; found {}; correct the row.", plain_line(join_names(labels)),
+              short_line(text_of(row, "answerKey"), 60));
+  return choose(row, fmt::format("Question: {}\nAnswer:", text_of(row, "question")), texts, gold - labels.begin());
 }
 
 /// One continuation after two contexts.

@@ -266,8 +266,7 @@ Run read_run(const fs::path& folder) {
       "{}: expected at least one whole record; found none: the run has not begun, or its file was cut; leave it out.",
       path.string());
   run.folder = folder;
-  const fs::path whole = fs::absolute(folder).lexically_normal();
-  run.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+  run.name = last_name(fs::absolute(folder));
   RunReader reader(run, path);
   for (const auto& record : records) reader.add(record);
   reader.finish();

@@ -14,6 +14,7 @@
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
 #include "prism/core/files.h"
+#include "prism/core/numbers/item_figure.h"
 #include "prism/core/random.h"
 #include "prism/core/statistics.h"
 #include "prism/core/text/names.h"
@@ -58,7 +59,7 @@ ItemScores scores_of(const std::vector<Json>& rows, const std::string& figure) {
 }
 
 std::string label_of(const Json& config) {
-  auto label = fs::path(config.at("model").get<std::string>()).filename().string();
+  auto label = last_name(config.at("model").get<std::string>());
   const auto selector = config.at("selector").get<std::string>();
   if (selector == "dense") return label;
   label += ", " + selector;
@@ -83,10 +84,11 @@ class FolderReader {
                          .recall = {},
                          .seconds = {},
                          .grid = {}};
-    std::set<std::string> parts;
+    std::set<std::string> parts;  // that their group stands for
     if (json_.contains("group_subtasks"))
       for (const auto& [group, names] : json_["group_subtasks"].items())
-        for (const auto& name : names) parts.insert(name.get<std::string>());
+        if (std::ssize(names) > kMostPartsShown)
+          for (const auto& name : names) parts.insert(name.get<std::string>());
     for (const auto& [task, row] : json_.at("results").items())
       if (!parts.contains(task)) add_figures(model, task, row);
     PRISM_CHECK(!model.figures.empty(), kReport,

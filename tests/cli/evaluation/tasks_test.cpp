@@ -186,6 +186,9 @@ TEST(EvalTasks, RefuseWrongInputWithASentence) {
                   {"--lengths", "belongs to tasks whose prompts are made (ruler, needle_grid)"});
   expect_sentence(ask({"piqa"}, data, {"--shots-from", data + "/own.jsonl"}), 2, {"expected the number of shots"});
   expect_sentence(ask({"piqa"}, data, {"--against-prefill-set", "p=1"}), 2, {"expected --against-prefill with"});
+  expect_sentence(ask({"ruler_vt"}, "nowhere"), 2, {"the sources of ruler_vt; found nothing at nowhere"});
+  expect_sentence(ask({"ruler_vt"}, data, {"--words", "words.txt"}), 2, {"expected --words with ruler_cwe alone"});
+  expect_sentence(ask({"ruler_vt"}, data, {"--depths", "0", "50"}), 2, {"expected --depths with needle_grid alone"});
   expect_sentence(ask({"ruler_vt"}, data, {"--limit", "3"}), 2, {"expected --samples for ruler_vt"});
   expect_sentence(ask({"ruler_vt"}, data, {"--shots", "2", "--shots-from", data + "/own.jsonl"}), 2,
                   {"expected no --shots with ruler_vt"});
@@ -200,6 +203,8 @@ TEST(EvalTasks, RefuseWrongInputWithASentence) {
   expect_sentence(ask({"generate"}, "odd.jsonl"), 2, {"odd.jsonl, line 1", "expected stop texts of at least one"});
   expect_sentence(ask({"multiple_choice", "piqa"}, "-"), 2, {"expected one task with --data -"});
   expect_sentence(run({"eval", "--task", "piqa"}), 2, {"expected MODEL; found none"});
+  expect_sentence(run({"eval", "--task", "piqa", trained(), "more"}), 2,
+                  {"expected MODEL first, before the options", "more after --task, which name no tasks"});
   write_file(Workshop::folder() / "odd.txt", "words\n");
   expect_sentence(ask({"wikitext_halves"}, "odd.txt"), 2, {"a context of at least 512 tokens", "found 32"});
   write_file(Workshop::folder() / "odd.jsonl", "{\"query\": \"the\", \"choices\": [\"\", \"a\"], \"gold\": 0}\n");

@@ -222,6 +222,31 @@ TEST(SampleFile, ContinuesAnInterruptedEvaluationToTheSameFile) {
   }
 }
 
+/// The figures of parts a and b of a group.
+std::vector<TaskFigures> figures_of_parts(double a, double b) {
+  std::vector<TaskFigures> parts;
+  for (const auto& [name, value] : {std::pair{"a", a}, {"b", b}})
+    parts.push_back({.task = {.name = name, .group = "both", .figures = {"acc"}, .parts = 2},
+                     .figures = {{"acc", value, 0.1}},
+                     .items = 10});
+  return parts;
+}
+
+TEST(ResultsToJson, DropsAGroupOfWhichAPartHasChanged) {
+  const auto parts = figures_of_parts(0.5, 0.7);
+  const auto both = results_to_json(parts, Json::object(), Json());
+  EXPECT_DOUBLE_EQ(both["results"]["both"]["acc,none"].get<double>(), 0.6);
+  const auto same = results_to_json({parts[0]}, Json::object(), both);
+  EXPECT_EQ(same, both) << "a part that is evaluated again, with the same figures";
+  const auto changed = results_to_json({figures_of_parts(0.4, 0.7)[0]}, Json::object(), both);
+  EXPECT_EQ(changed["results"]["a"]["acc,none"], 0.4);
+  EXPECT_EQ(changed["results"]["b"]["acc,none"], 0.7);
+  for (const auto* member : {"results", "groups", "group_subtasks", "versions", "density"})
+    EXPECT_FALSE(changed[member].contains("both")) << member;
+  const auto again = results_to_json(figures_of_parts(0.4, 0.7), Json::object(), changed);
+  EXPECT_DOUBLE_EQ(again["results"]["both"]["acc,none"].get<double>(), 0.55);
+}
+
 TEST(SampleFile, RefusesTheAnswersToOtherQuestions) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "samples.jsonl";

@@ -38,6 +38,14 @@ TEST(Tasks, AskWhatTheHarnessAsks) {
                  R"({"question": "Q", "choices": {"text": ["x", "y"], "label": ["1", "2"]}, "answerKey": "2"})");
   expect_queries(item, {{"Question: Q\nAnswer:", " x"}, {"Question: Q\nAnswer:", " y"}});
   EXPECT_EQ(item.gold, 1);
+  EXPECT_REFUSED(
+      item_of("arc_easy",
+              R"({"question": "Q", "choices": {"text": ["x", "y"], "label": ["A", "B"]}, "answerKey": "C"})"),
+      "expected an answerKey among the labels A and B; found C");
+  EXPECT_REFUSED(
+      item_of("arc_easy",
+              R"({"question": "Q", "choices": {"text": ["x", "y", "z"], "label": ["A", "B"]}, "answerKey": "A"})"),
+      "as many labels as texts of choices; found 2 and 3");
   item = item_of("arc_challenge", R"({"query": "Question: Q", "choices": ["x", "y"], "gold": 0})");
   expect_queries(item, {{"Question: Q\nAnswer:", " x"}, {"Question: Q\nAnswer:", " y"}});
   item = item_of("winogrande", R"({"sentence": "As _ said, no.", "option1": "he", "option2": "she", "answer": "2"})");
@@ -150,7 +158,8 @@ TEST(ReadItems, FindsFilesLabelsAndShots) {
                  "expected 3 rows of shots");
   EXPECT_REFUSED(read_items(task, files.path(), {.shots_from = files.path("piqa/valid.jsonl")}), "expected the number");
   files.write("piqa/train.jsonl", R"({"goal": "g", "sol1": "h", "sol2": "i"})");
-  EXPECT_REFUSED(read_items(task, files.path("piqa/train.jsonl"), {}), "expected train-labels.lst beside");
+  EXPECT_REFUSED(read_items(task, files.path("piqa/train.jsonl"), {}),
+                 "a member label in each, or the file train-labels.lst beside it; found neither");
   files.write("piqa/train-labels.lst", "0\n");
   items = read_items(task, files.path(), {.limit = 1, .shots = 1, .shots_from = files.path("piqa/train.jsonl")});
   EXPECT_EQ(items[0].queries[0].context, "Question: g\nAnswer: h\n\nQuestion: a\nAnswer:");

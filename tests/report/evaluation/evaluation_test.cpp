@@ -12,6 +12,7 @@
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
 #include "prism/core/files.h"
+#include "prism/core/numbers/item_figure.h"
 #include "prism/report/draw/number_text.h"
 #include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
@@ -52,6 +53,12 @@ void write_results(const std::filesystem::path& folder, const std::string& selec
   write_file(folder / "samples_part_b_prism.jsonl", sample(3, 1) + sample(4, 0));
 }
 
+/// The cells of a task's first row; none if it has none.
+std::vector<TableCell> row_of(const Table& table, const std::string& task) {
+  const auto found = std::ranges::find(table.rows, task, [](const auto& row) { return row[0].text; });
+  return found == table.rows.end() ? std::vector<TableCell>() : *found;
+}
+
 TEST(ReportEvaluation, ComparesModelsItemByItem) {
   const TemporaryFolder folder;
   write_results(folder.path() / "dense", "dense", {1, 1, 0, 1});
@@ -63,25 +70,52 @@ TEST(ReportEvaluation, ComparesModelsItemByItem) {
   EXPECT_EQ(records.models[1].label, "small, spectral p=0.9");
   const auto tables = evaluation_tables(records);
   ASSERT_EQ(tables.size(), 5u);
-  ASSERT_EQ(tables[0].rows.size(), 3u) << "parts of a group have no rows";
-  EXPECT_EQ(tables[0].rows[0][0].text, "piqa");
-  EXPECT_EQ(tables[0].rows[0][2].text, "0.5000");
-  EXPECT_EQ(tables[0].rows[0][2].spread, "0.2500");
-  EXPECT_EQ(tables[0].rows[1][2].spread, "") << "perplexities have no error";
+  ASSERT_EQ(tables[0].rows.size(), 5u) << "of three tasks and two parts";
+  EXPECT_EQ(row_of(tables[0], "piqa").at(2).text, "0.5000");
+  EXPECT_EQ(row_of(tables[0], "piqa").at(2).spread, "0.2500");
+  EXPECT_EQ(row_of(tables[0], "part_a").at(2).text, "1.0000");
+  EXPECT_EQ(row_of(tables[0], "wikitext").at(2).spread, "") << "perplexities have no error";
   EXPECT_EQ(tables[1].caption, "Difference to small");
-  ASSERT_EQ(tables[1].rows.size(), 2u) << "no samples of the perplexity";
+  ASSERT_EQ(tables[1].rows.size(), 4u) << "no samples of the perplexity";
   // Differences 0, -1, 0 and -1: mean -0.5, deviation sqrt(1/3), t(0.975; 3) = 3.18245.
-  EXPECT_EQ(tables[1].rows[0][2].text, "-0.5000 (-1.4187 to +0.4187)");
-  EXPECT_EQ(tables[1].rows[1][2].text, "-0.5000 (-1.6252 to +0.6252)")
+  EXPECT_EQ(row_of(tables[1], "piqa").at(2).text, "-0.5000 (-1.4187 to +0.4187)");
+  EXPECT_EQ(row_of(tables[1], "whole").at(2).text, "-0.5000 (-1.6252 to +0.6252)")
       << "of each part, 0 and -1: standard error 1/2; of the group, sqrt(1/4 + 1/4) / 2";
-  ASSERT_EQ(tables[2].rows.size(), 1u) << "densities of parts of a group have no rows";
-  EXPECT_EQ(tables[2].rows[0][2].text, "0.250");
-  EXPECT_EQ(tables[3].rows[0][1].text, kNoValue) << "no recall of dense attention";
-  EXPECT_EQ(tables[3].rows[0][2].text, "0.8750");
+  EXPECT_EQ(row_of(tables[2], "piqa").at(2).text, "0.250");
+  EXPECT_EQ(row_of(tables[3], "piqa").at(1).text, kNoValue) << "no recall of dense attention";
+  EXPECT_EQ(row_of(tables[3], "piqa").at(2).text, "0.8750");
   EXPECT_EQ(tables[4].caption, "Seconds");
-  EXPECT_EQ(tables[4].rows[1][0].text, "whole");
-  EXPECT_EQ(tables[4].rows[1][1].text, "3.5") << "of both parts";
+  EXPECT_EQ(row_of(tables[4], "whole").at(1).text, "3.5") << "of both parts";
   EXPECT_TRUE(evaluation_pictures(records).empty());
+}
+
+TEST(ReportEvaluation, ShowsLargeGroupsWithoutTheirParts) {
+  const TemporaryFolder folder;
+  for (const int64_t count : {kMostPartsShown, kMostPartsShown + 1}) {
+    write_results(folder.path() / "a", "dense", {1, 1});
+    auto json = parse_json(read_file(folder.path() / "a/results_prism.json"), "results");
+    json["group_subtasks"]["whole"] = Json::array({"part_a", "part_b"});
+    for (int64_t i = 2; i < count; ++i) {
+      const auto name = fmt::format("part_{}", i);
+      json["group_subtasks"]["whole"].push_back(name);
+      json["results"][name] = {{"sample_len", 2}, {"acc,none", 1.0}, {"acc_stderr,none", 0.0}};
+    }
+    write_file(folder.path() / "a/results_prism.json", json.dump());
+    const auto tables = evaluation_tables(read_evaluations({folder.path() / "a"}));
+    EXPECT_EQ(row_of(tables[0], "part_a").empty(), count > kMostPartsShown) << count;
+    EXPECT_FALSE(row_of(tables[0], "whole").empty()) << count;
+  }
+}
+
+TEST(ReportEvaluation, NamesModelsOfPathsThatEndWithASlash) {
+  const TemporaryFolder folder;
+  write_results(folder.path() / "a", "dense", {1, 1});
+  for (const auto* path : {"models/small/", "models/small/.", "small"}) {
+    auto json = parse_json(read_file(folder.path() / "a/results_prism.json"), "results");
+    json["config"]["model"] = path;
+    write_file(folder.path() / "a/results_prism.json", json.dump());
+    EXPECT_EQ(read_evaluations({folder.path() / "a"}).models[0].label, "small") << path;
+  }
 }
 
 TEST(ReportEvaluation, DoesNotPairOtherQuestions) {
@@ -93,11 +127,13 @@ TEST(ReportEvaluation, DoesNotPairOtherQuestions) {
       << "of one name, told apart by their folders";
   const auto tables = evaluation_tables(records);
   ASSERT_EQ(tables.size(), 2u);
-  EXPECT_EQ(tables[1].rows.size(), 1u) << "only the group has the same items";
+  EXPECT_TRUE(row_of(tables[1], "piqa").empty()) << "of other items";
+  EXPECT_FALSE(row_of(tables[1], "whole").empty());
   EXPECT_CONTAINS(tables[0].notes.back(),
                   "the same items of piqa, or read them in the same windows; these figures do not");
   write_results(folder.path() / "b", "dense", {1, 1, 0, 1}, /*seed=*/2);
-  EXPECT_EQ(evaluation_tables(read_evaluations({folder.path() / "a", folder.path() / "b"}))[1].rows.size(), 1u)
+  EXPECT_TRUE(
+      row_of(evaluation_tables(read_evaluations({folder.path() / "a", folder.path() / "b"}))[1], "piqa").empty())
       << "rows may be alike where prompts are not";
   std::filesystem::remove(folder.path() / "b/samples_piqa_prism.jsonl");
   EXPECT_EQ(evaluation_tables(read_evaluations({folder.path() / "a", folder.path() / "b"}))[0].notes.size(), 1u)
