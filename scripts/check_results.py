@@ -255,6 +255,15 @@ which is 45% with `p=0.7`, 1.27x as fast, recall 0.96.
                 write(f"docs/results/study/x/{arm}-seed{number}/records.jsonl",
                       [json.dumps({"kind": "end", "step": 9, "val_loss": loss})])
         write("docs/results/study/x/bad-seed1/records.jsonl", ['{"kind":"diverged","step":12}'])
+        layer = {"heads": 2}
+        write("docs/results/study/y/half-seed1/records.jsonl",
+              [json.dumps({"kind": "run", "d_model": 4, "layers": [layer, layer], "flops_per_token": 1000}),
+               json.dumps({"kind": "classification", "kept_share": [1, 0.5]})])
+        write("docs/results/study/y/half-seed1/recipe.json", ['{"model":{"context":8}}'])
+        half = Records(root, ["study/y"])
+        # A layer's attention part: 8 (128 + 16 * 8) = 2,048 FLOPs for 8 tokens; the networks: 2 * 4 * 7 = 56 for each layer.
+        assert half.attention_flops("half", 8) == {1: 100 * (2048 + 1024 + 2 * 56) / 4096}
+        assert half.model_flops("half", 8) == {1: 100 * (8000 - 1024 + 2 * 56) / 8000}
         write("docs/results/speed.txt", ["case   peer     ratio  MiB", "small  eager    1.76   5", "small  compiled  1.27   4",
                                          "structured  recall 0.9564  11.00 x dense"])
         assert not list(faults_in(page, root)), list(faults_in(page, root))

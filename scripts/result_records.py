@@ -221,6 +221,27 @@ class Records:
         return self._of_kind(arm, "classification",
                              lambda record: percent(sum(record["kept_share"]) / len(record["kept_share"])))
 
+    def attention_flops(self, arm, tokens):
+        """FLOPs of the attention parts and their head budgets for a text, over those of all heads, in percent."""
+        return self._of_kind(arm, "classification", lambda record: percent(
+            self._attention_flops(arm, tokens, record["kept_share"]) / self._attention_flops(arm, tokens)))
+
+    def model_flops(self, arm, tokens):
+        """The same of the whole model."""
+        context = self.recipe(arm, "model.context")
+        rest = tokens * (self.flops(arm) - self._attention_flops(arm, context) / context)
+        return self._of_kind(arm, "classification", lambda record: percent(
+            (rest + self._attention_flops(arm, tokens, record["kept_share"])) / (rest + self._attention_flops(arm, tokens))))
+
+    def _attention_flops(self, arm, tokens, kept=None):
+        """FLOPs of an encoder's attention parts for a text of this many tokens; of shares of the heads, budgets included."""
+        run = next(iter(self._of_kind(arm, "run", lambda record: record).values()))
+        d_model, flops = run["d_model"], 0
+        for layer, share in zip(run["layers"], kept or [1] * len(run["layers"])):
+            flops += share * tokens * (8 * d_model ** 2 + 4 * d_model * tokens)
+            flops += 2 * d_model * (d_model + 1 + layer["heads"]) if kept else 0
+        return flops
+
     def budgets(self, arm, figure, by="all", group="all", layer=None):
         """A figure of `prism analyse budgets`, such as share, over a group of texts: of a layer, or its mean over all."""
         seeds = Seeds()

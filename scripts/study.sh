@@ -16,7 +16,7 @@ study=runs/study
 records=docs/results/study
 sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_seeds muon_slow order_rates order order_rest order_cpu wide_heads_rates wide_heads muon_ablation small_rates small novels ladder_small ladder_rates ladder_batch ladder_own_rates ladder_own_rates_rest
   budgets_rates_snli budgets_rates_ag_news budgets_snli budgets_snli_rest budgets_ag_news budgets_ag_news_rest budgets_dbpedia14 budgets_dbpedia14_rest budgets_yelp_full budgets_yelp_full_rest budgets_imdb budgets_imdb_rest
-  budgets_lookups budgets_matches budgets_controls budgets_data budgets_shapes
+  budgets_lookups budgets_flags budgets_controls budgets_controls_rest budgets_data budgets_shapes
   mirrored_rates mirrored_rates_rest mirrored mirrored_rest mirrored_cpu mirrored_memory mirrored_memory_rest mirrored_donor mirrored_graft mirrored_fixed_rates mirrored_fixed mirrored_deep)
 
 # Sweeps with the same recipe and budget share the runs of their baseline.
@@ -100,7 +100,7 @@ for fields in texts:
 END
 }
 
-prepare_made() {  # lookups | matches: made tasks, in which each example asks 1, 2 or 4 questions about its facts
+prepare_made() {  # lookups | flags: made tasks, in which each example asks 1, 2 or 4 questions about its facts
   local name=$1 out=$study/budgets/$1 count
   if [ -f "$out/data.json" ]; then return; fi
   mkdir -p "${out}_texts"
@@ -121,17 +121,18 @@ def lookup(count):
     facts = [key + VOWELS[value] for key, value in values.items()]  # bu asks for the value of b
     return facts, [key + "u" for key in asked], VOWELS[largest]
 
-def match(count):
-    """Are all words that are asked for among the 16 facts, or all but one?"""
-    words = random.sample([c + v for c in CONSONANTS for v in VOWELS], 17)
-    facts, questions = words[:16], random.sample(words[:16], count)
+def flag(count):
+    """Are all the flags that are asked for set, or all but one? How many of the 8 are set says nothing about it."""
+    keys = CONSONANTS[:8]
+    is_set = random.sample(keys, random.randint(4, 7))
     label = random.choice(["all", "one-missing"])
+    asked = random.sample(is_set, count - (label != "all"))
     if label != "all":
-        questions[0] = words[16]
-    return facts, questions, label
+        asked.append(random.choice([key for key in keys if key not in is_set]))
+    return [key + ("a" if key in is_set else "o") for key in keys], [key + "u" for key in asked], label
 
 def example(count):
-    facts, questions, label = {"lookups": lookup, "matches": match}[sys.argv[1]](count)
+    facts, questions, label = {"lookups": lookup, "flags": flag}[sys.argv[1]](count)
     questions += ["zu"] * (4 - count)  # asks nothing; as long for every count
     random.shuffle(facts)
     random.shuffle(questions)
@@ -176,7 +177,7 @@ run_sweep() {
   case "$1" in
     novels) prepare_tokens runs/novels 8192 ;;
     ladder*) prepare_tokens runs/ladder 2048 ;;
-    budgets_lookups | budgets_matches) prepare_made "${1#budgets_}" ;;
+    budgets_lookups | budgets_flags) prepare_made "${1#budgets_}" ;;
     budgets*) prepare_budgets ;;
     mirrored_memory*) prepare_memory ;;
     mirrored_graft) prepare_graft ;;
