@@ -31,25 +31,26 @@ size_t count_runs(const Comparison& comparison) {
 
 // ---- axes ----
 
-/// The loss range that the two loss plots show, and whether curves continue above it.
+/// The range that a plot of losses shows, and whether curves continue above it.
 struct LossScale {
   double low = std::numeric_limits<double>::max(), high = std::numeric_limits<double>::lowest();
   double highest = std::numeric_limits<double>::lowest();
   bool empty() const { return low > high; }
 };
 
-enum class Losses { training, validation };
-
-/// Covers all validation and smoothed training losses; those of the first part only if there are no later ones. A
-/// metric that is not a loss has its own scale.
+/// Covers the smoothed training losses, with the validation losses if the metric is one, or the validations alone;
+/// those of the first part only if there are no later ones.
 LossScale loss_scale(const Comparison& comparison, Losses losses) {
+  const bool is_loss = losses == Losses::training || comparison.metric.is_loss();
   std::vector<CurvePoint> all;
-  const bool both = comparison.metric.is_loss();
   for (const auto& group : comparison.groups) {
     for (const auto& run : group.runs) {
-      const auto smooth = smooth_curve(run.train);
-      if (both || losses == Losses::training) all.insert(all.end(), smooth.begin(), smooth.end());
-      if (both || losses == Losses::validation) all.insert(all.end(), run.valid.begin(), run.valid.end());
+      if (losses == Losses::training) {
+        const auto smooth = smooth_curve(run.train);
+        all.insert(all.end(), smooth.begin(), smooth.end());
+      }
+      if (losses == Losses::validation || comparison.metric.is_loss())
+        all.insert(all.end(), run.valid.begin(), run.valid.end());
     }
   }
   int64_t most = 0;
@@ -58,7 +59,6 @@ LossScale loss_scale(const Comparison& comparison, Losses losses) {
     return static_cast<double>(point.trained) >= kFirstPart * static_cast<double>(most);
   };
   // The first part of a loss is far above the rest. A metric that is not a loss may begin at either end of its scale.
-  const bool is_loss = both || losses == Losses::training;
   const bool use_all = !is_loss || std::count_if(all.begin(), all.end(), later) < 4;
   LossScale scale;
   for (const auto& point : all) {
@@ -372,8 +372,8 @@ std::vector<Plot> report_plots(const Comparison& comparison) {
   return plots;
 }
 
-bool cuts_first_part(const Comparison& comparison) {
-  const LossScale scale = loss_scale(comparison, Losses::training);
+bool cuts_first_part(const Comparison& comparison, Losses losses) {
+  const LossScale scale = loss_scale(comparison, losses);
   return !scale.empty() && scale.highest > scale.high;
 }
 

@@ -42,8 +42,10 @@ Plot distance_difference_plot(const Comparison& comparison);
 /// All plots above that are not empty, in the report's order.
 std::vector<Plot> report_plots(const Comparison& comparison);
 
-/// Returns true if the first, steep part of the curves lies above the scale that train_plot() and valid_plot() share.
-bool cuts_first_part(const Comparison& comparison);
+enum class Losses { training, validation };
+
+/// Returns true if the first, steep part of the curves lies above the scale of train_plot() or valid_plot().
+bool cuts_first_part(const Comparison& comparison, Losses losses);
 
 /// Returns true if train_plot() shows means over seeds because there are too many runs.
 bool shows_mean_training(const Comparison& comparison);

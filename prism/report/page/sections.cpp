@@ -33,12 +33,16 @@ std::string band_text(const Comparison& comparison) {
              : "";
 }
 
+std::string cut_text(const Comparison& comparison, Losses losses) {
+  return cuts_first_part(comparison, losses) ? " The first, steep part lies above the scale." : "";
+}
+
 std::string train_caption(const Comparison& comparison, const Plot& plot) {
   std::string text = "Mean over a centred window of a twentieth of the run";
   if (has_seeds(comparison)) text += shows_mean_training(comparison) ? " and over seeds" : ", one line for each seed";
   const auto faint = [](const PlotSeries& series) { return series.style == PlotStyle::kFaint; };
   if (std::any_of(plot.series.begin(), plot.series.end(), faint)) text += "; the recorded values are faint";
-  return text + (cuts_first_part(comparison) ? ". The first, steep part lies above the scale." : ".");
+  return text + "." + cut_text(comparison, Losses::training);
 }
 
 /// The two figures of the differences to the baseline.
@@ -105,7 +109,7 @@ std::string loss_section(const Comparison& comparison, FigureWriter& writer) {
                                       "No training loss has been recorded yet.");
   const auto& metric = comparison.metric;
   content += writer.figure(valid_plot(comparison), "Validation " + metric.noun(),
-                           (metric.is_loss() ? "On the scale of figure 1." : "") + band_text(comparison),
+                           band_text(comparison) + cut_text(comparison, Losses::validation),
                            fmt::format("No validation {} has been recorded yet.", metric.noun()));
   if (comparison.groups.size() > 1) content += difference_figures(comparison, writer);
   if (const Plot shares = share_plot(comparison); !shares.series.empty())
