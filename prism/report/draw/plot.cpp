@@ -25,9 +25,15 @@ Interval y_ends(const Plot& plot) {
   return {static_cast<double>(plot.rows.size()) - kAboveMarks, -kAboveMarks};
 }
 
-/// Step and format of the numbers at an axis: four to nine numbers, 1, 2 or 5 times a power of ten apart, with equal
+/// The numbers at an axis: those given, or four to nine numbers, 1, 2 or 5 times a power of ten apart, with equal
 /// decimals.
 std::string tick_commands(char name, const PlotAxis& axis) {
+  if (!axis.ticks.empty()) {
+    std::string ticks;
+    for (const auto& [position, number] : axis.ticks)
+      ticks += fmt::format("{}\"{:.7g}\" {:.7g}", ticks.empty() ? "" : ", ", number, position / axis.unit);
+    return fmt::format("set {}tics ({})\n", name, ticks);
+  }
   const double rough = std::max(std::abs(axis.high - axis.low) / axis.unit / 6, axis.least_step);
   if (!std::isnormal(rough)) return {};
   const double power = std::pow(10.0, std::floor(std::log10(rough)));

@@ -38,12 +38,18 @@ struct PlotSeries {
   double opacity = 0.18;          ///< of a band or of boxes
 };
 
+/// A number at an axis.
+struct AxisTick {
+  double position = 0, number = 0;
+};
+
 struct PlotAxis {
-  std::string label = {};    ///< with the unit; a fixed text, never from a run
-  double low = 0, high = 1;  ///< at the left and right, or bottom and top; low may be larger than high
-  double unit = 1;           ///< the numbers at the axis are divided by it
-  double least_step = 0;     ///< minimum step between the numbers at the axis: 1 for counts
-  bool zero_line = false;    ///< draws a line across the plot at zero
+  std::string label = {};            ///< with the unit; a fixed text, never from a run
+  double low = 0, high = 1;          ///< at the left and right, or bottom and top; low may be larger than high
+  double unit = 1;                   ///< the numbers at the axis are divided by it
+  double least_step = 0;             ///< minimum step between the numbers at the axis: 1 for counts
+  bool zero_line = false;            ///< draws a line across the plot at zero
+  std::vector<AxisTick> ticks = {};  ///< instead of evenly spaced numbers, e.g. where positions are logarithms
 };
 
 /// A labelled row of a plot that compares named things. Its marks have its index as y; its label is above them.

@@ -75,11 +75,6 @@ PlotAxis loss_axis(const Comparison& comparison, Losses losses, const std::strin
   return axis_over(label, scale.empty() ? Extent{0, 1} : Extent{scale.low, scale.high});
 }
 
-/// "validation loss", "final validation loss", with the unit if the metric has one.
-std::string metric_label(const Comparison& comparison, const std::string& what) {
-  return what + (comparison.metric.is_loss() ? fmt::format(" ({})", comparison.loss_unit()) : "");
-}
-
 // ---- series ----
 
 /// A line of the mean over curves, at points that all of them have. Some of its points have a text for hovering.
@@ -164,6 +159,10 @@ void add_other_heads(Plot& plot, std::vector<PlotSeries> areas) {
 }
 
 }  // namespace
+
+std::string metric_label(const Comparison& comparison, const std::string& what) {
+  return what + (comparison.metric.is_loss() ? fmt::format(" ({})", comparison.loss_unit()) : "");
+}
 
 Plot train_plot(const Comparison& comparison) {
   Plot plot{.id = "train",

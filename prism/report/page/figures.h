@@ -5,6 +5,9 @@
 // A plot without series has nothing to show.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "prism/report/compare/compare.h"
 #include "prism/report/draw/plot.h"
 
@@ -14,8 +17,7 @@ namespace prism {
 /// If there are few, the recorded values are drawn faintly as well.
 Plot train_plot(const Comparison& comparison);
 
-/// Validation loss: mean over seeds, with a band of one standard deviation to either side. Has the scale of
-/// train_plot().
+/// Validation loss: mean over seeds, with a band of one standard deviation to either side.
 Plot valid_plot(const Comparison& comparison);
 
 /// Validation loss minus the baseline's at equal tokens: mean of the differences paired by seed, with the same band.
@@ -41,6 +43,9 @@ Plot distance_difference_plot(const Comparison& comparison);
 
 /// All plots above that are not empty, in the report's order.
 std::vector<Plot> report_plots(const Comparison& comparison);
+
+/// "validation loss (nats per token)": what is shown of the metric, with its unit if it has one.
+std::string metric_label(const Comparison& comparison, const std::string& what);
 
 enum class Losses { training, validation };
 

@@ -10,6 +10,7 @@
 #include "prism/report/page/diagnostics.h"
 #include "prism/report/page/figures.h"
 #include "prism/report/page/samples.h"
+#include "prism/report/page/swept_plots.h"
 #include "prism/report/tables/measured_tables.h"
 #include "prism/report/tables/setup_tables.h"
 #include "prism/report/tables/summary.h"
@@ -67,7 +68,10 @@ std::string report_markdown(const Comparison& comparison, const ReportOptions& o
   std::string text = "# " + escape_markdown(page_title(comparison, options)) + "\n\n";
   text += escape_markdown(headline(comparison)) + "\n\n" + table_markdown(results_table(comparison)) + "\n";
   for (const auto& remark : comparison.remarks) text += escape_markdown(remark) + "\n\n";
-  if (!options.figures.empty()) text += markdown_figures(report_plots(comparison), options.figures);
+  if (!options.figures.empty()) {
+    text += markdown_figures(report_plots(comparison), options.figures);
+    text += markdown_figures(swept_plots(comparison), options.figures);
+  }
   text += markdown_tables({validation_table(comparison), difference_table(comparison), reach_table(comparison)});
   if (const std::string front = front_text(comparison); !front.empty()) text += escape_markdown(front) + "\n\n";
   text += markdown_tables({test_table(comparison), text_loss_table(comparison), distance_table(comparison),

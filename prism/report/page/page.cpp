@@ -15,6 +15,7 @@
 #include "prism/report/page/parts.h"
 #include "prism/report/page/samples.h"
 #include "prism/report/page/sections.h"
+#include "prism/report/page/swept_plots.h"
 #include "prism/report/tables/setup_tables.h"
 #include "prism/report/tables/summary.h"
 
@@ -63,6 +64,13 @@ std::string plots_with_keys(const std::vector<LabelledPlot>& plots, const std::s
     problems->emplace_back(error.what());
     return paragraph_html(error.what(), "missing");
   }
+}
+
+/// The plot of the number that a sweep varied.
+std::string swept_section(const Comparison& comparison, const std::string& gnuplot,
+                          std::vector<std::string>* problems) {
+  const auto drawings = plots_with_keys(swept_plots(comparison), gnuplot, problems);
+  return section_html(kTraining, "The swept number", drawings.empty() ? "" : figures_html(drawings));
 }
 
 std::string picture_html(const AnalysisPicture& picture) {
@@ -126,6 +134,7 @@ std::string report_html(const Comparison& comparison, const ReportOptions& optio
   std::string page = page_head(title, headline(comparison));
   page += results_section(comparison);
   page += loss_section(comparison, writer);
+  page += swept_section(comparison, options.gnuplot, problems);
   page += cost_section(comparison, writer);
   page += evaluation_section(options.evaluation);
   page += test_section(comparison);
@@ -147,6 +156,8 @@ std::vector<FigureFile> report_figures(const Comparison& comparison, const Repor
   std::vector<FigureFile> files;
   for (const Plot& plot : report_plots(comparison))
     files.push_back({figure_file_name(plot), plot_file(plot, labels_of(comparison.groups), options.gnuplot)});
+  for (const auto& [plot, labels] : swept_plots(comparison))
+    files.push_back({figure_file_name(plot), plot_file(plot, labels, options.gnuplot)});
   for (const Plot& plot : diagnostics_plots(comparison))
     files.push_back({figure_file_name(plot), plot_file(plot, labels_of(comparison.groups), options.gnuplot)});
   for (auto& file : records_figures(options)) files.push_back(std::move(file));

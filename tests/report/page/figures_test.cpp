@@ -36,6 +36,19 @@ Comparison sweep(size_t arms) {
   return compare_runs(runs);
 }
 
+TEST(ValidPlot, HasAScaleOfItsOwn) {
+  std::vector<prism::Run> runs;
+  for (auto run : runs_ending_at("base", {4.0, 4.2})) {
+    for (int i = 1; i <= 200; ++i) run.train.push_back({15 * i, 8.0 - 0.01 * i});
+    run.valid.insert(run.valid.begin() + 1, {2000, 4.5});
+    runs.push_back(run);
+  }
+  const auto comparison = compare_runs(runs);
+  EXPECT_GT(train_plot(comparison).y.high, 7.0);
+  EXPECT_LT(valid_plot(comparison).y.high, 5.2);
+  EXPECT_LE(valid_plot(comparison).y.low, 4.0);
+}
+
 TEST(DifferencePlot, HasABandOfOneDeviationOfThePairs) {
   const auto bands = of_style(difference_plot(three_groups()), PlotStyle::kBand);
   ASSERT_EQ(bands.size(), 2U);
