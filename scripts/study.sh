@@ -16,7 +16,7 @@ study=runs/study
 records=docs/results/study
 sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_seeds muon_slow order_rates order order_rest order_cpu wide_heads_rates wide_heads muon_ablation small_rates small novels ladder_small ladder_rates ladder_batch ladder_own_rates ladder_own_rates_rest
   budgets_rates_snli budgets_rates_ag_news budgets_snli budgets_snli_rest budgets_ag_news budgets_ag_news_rest budgets_dbpedia14 budgets_dbpedia14_rest budgets_yelp_full budgets_yelp_full_rest budgets_imdb budgets_imdb_rest
-  budgets_lookups budgets_flags budgets_controls budgets_controls_rest budgets_data budgets_shapes
+  budgets_lookups budgets_controls budgets_controls_rest budgets_data budgets_shapes
   mirrored_rates mirrored_rates_rest mirrored mirrored_rest mirrored_cpu mirrored_memory mirrored_memory_rest mirrored_donor mirrored_graft mirrored_fixed_rates mirrored_fixed mirrored_deep)
 
 # Sweeps with the same recipe and budget share the runs of their baseline.
@@ -100,11 +100,11 @@ for fields in texts:
 END
 }
 
-prepare_made() {  # lookups | flags: made tasks, in which each example asks 1, 2 or 4 questions about its facts
-  local name=$1 out=$study/budgets/$1 count
+prepare_lookups() {  # a made task, in which each example asks 1, 2 or 4 questions about its facts
+  local out=$study/budgets/lookups count
   if [ -f "$out/data.json" ]; then return; fi
   mkdir -p "${out}_texts"
-  python3 - "$name" "${out}_texts" << 'END'
+  python3 - "${out}_texts" << 'END'
 import json, random, sys
 
 random.seed(1)
@@ -121,18 +121,8 @@ def lookup(count):
     facts = [key + VOWELS[value] for key, value in values.items()]  # bu asks for the value of b
     return facts, [key + "u" for key in asked], VOWELS[largest]
 
-def flag(count):
-    """Are all the flags that are asked for set, or all but one? How many of the 8 are set says nothing about it."""
-    keys = CONSONANTS[:8]
-    is_set = random.sample(keys, random.randint(4, 7))
-    label = random.choice(["all", "one-missing"])
-    asked = random.sample(is_set, count - (label != "all"))
-    if label != "all":
-        asked.append(random.choice([key for key in keys if key not in is_set]))
-    return [key + ("a" if key in is_set else "o") for key in keys], [key + "u" for key in asked], label
-
 def example(count):
-    facts, questions, label = {"lookups": lookup, "flags": flag}[sys.argv[1]](count)
+    facts, questions, label = lookup(count)
     questions += ["zu"] * (4 - count)  # asks nothing; as long for every count
     random.shuffle(facts)
     random.shuffle(questions)
@@ -142,7 +132,7 @@ for name, rows in [("train", 24000), ("test", 3000)]:
     examples = {count: [example(count) for _ in range(rows // 3)] for count in (1, 2, 4)}
     mixed = [row for rows_of_count in zip(*examples.values()) for row in rows_of_count]
     for file, of in [(name, mixed)] + [(f"{name}_{count}", examples[count]) for count in examples]:
-        with open(f"{sys.argv[2]}/{file}.jsonl", "w", encoding="utf-8") as out:
+        with open(f"{sys.argv[1]}/{file}.jsonl", "w", encoding="utf-8") as out:
             out.writelines(json.dumps(row) + "\n" for row in of)
 END
   # Each word becomes one token, after a space and at the start of a field.
@@ -177,7 +167,7 @@ run_sweep() {
   case "$1" in
     novels) prepare_tokens runs/novels 8192 ;;
     ladder*) prepare_tokens runs/ladder 2048 ;;
-    budgets_lookups | budgets_flags) prepare_made "${1#budgets_}" ;;
+    budgets_lookups) prepare_lookups ;;
     budgets*) prepare_budgets ;;
     mirrored_memory*) prepare_memory ;;
     mirrored_graft) prepare_graft ;;
