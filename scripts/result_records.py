@@ -216,6 +216,10 @@ class Records:
         """Test accuracy at the end, in percent."""
         return self._of_kind(arm, "classification", lambda record: percent(record["accuracy"]))
 
+    def balanced_accuracy(self, arm):
+        """The mean over the classes of the share of their test texts that are recognised, in percent."""
+        return self._of_kind(arm, "classification", lambda record: percent(record["balanced_accuracy"]))
+
     def kept(self, arm):
         """Share of heads that the layers compute for the test texts, their mean in percent."""
         return self._of_kind(arm, "classification",
@@ -262,14 +266,23 @@ class Records:
         """Validation accuracy at the end, in percent."""
         return self._of_kind(arm, "end", lambda record: percent(record["val_accuracy"]))
 
-    def over_items(self, arm, base):
-        """The 95% interval of the difference of two accuracies in percent, by a paired bootstrap over the test texts; the
-        seeds of each arm are averaged for every text."""
+    def over_items(self, arm, base, balanced=False):
+        """The 95% interval of the difference of two accuracies, or balanced accuracies, in percent, by a paired bootstrap
+        over the test texts; the seeds of each arm are averaged for every text. A balanced accuracy weighs a text by the
+        number of texts of its class, which is known of those that some run gets wrong; others add nothing to a difference."""
+        weights = {}
         def right(name):
-            wrong = self._of_kind(name, "classification", lambda record: (record["labelled"], {row[0] for row in record["wrong"]}))
-            count = next(iter(wrong.values()))[0]
-            return [sum(item not in items for _, items in wrong.values()) / len(wrong) for item in range(count)]
+            records = self._of_kind(name, "classification", lambda record: record).values()
+            count = max(record["labelled"] for record in records)
+            found = [1] * count
+            for record in records:
+                for item, label, _ in record["wrong"]:
+                    found[item] -= 1 / len(records)
+                    weights[item] = count / len(record["confusion"]) / sum(record["confusion"][label])
+            return found
         gaps = [one - other for one, other in zip(right(arm), right(base), strict=True)]
+        if balanced:
+            gaps = [gap * weights.get(item, 0) for item, gap in enumerate(gaps)]
         picks = random.Random(1)
         means = sorted(percent(sum(picks.choices(gaps, k=len(gaps))) / len(gaps)) for _ in range(1000))
         return [means[24], means[974]]
