@@ -55,7 +55,7 @@ TEST(SweptPlots, HaveALineForEachArmOverTheSweptNumber) {
 }
 
 TEST(SweptPlots, AreMissingWhereNothingIsSwept) {
-  EXPECT_TRUE(swept_plots(three_groups()).empty());
+  EXPECT_TRUE(swept_plots(compare_groups({{"base", {4.0, 4.5}}, {"low", {3.9, 4.41}}, {"same", {4.1, 4.4}}})).empty());
   EXPECT_TRUE(swept_plots(swept_runs({{"a_rate=1", 4.0}, {"a_rate=2", 3.5}}, "rate")).empty()) << "two values";
   EXPECT_TRUE(swept_plots(swept_runs({{"a_rate=1", 4.0}, {"a_rate=2", 3.5}, {"a_rate=x", 3.6}}, "rate")).empty());
   EXPECT_TRUE(
