@@ -107,20 +107,21 @@ std::string divergence_text(const std::vector<double>& nats) {
 
 void print_figures(const std::vector<TaskFigures>& all, bool shows_kept) {
   const auto groups = groups_of(all);
-  const auto is_part = [&](const TaskFigures& each) {
+  const auto is_hidden = [&](const TaskFigures& each) {
     return each.task.parts > kMostPartsShown &&
            std::ranges::any_of(groups, [&](const auto& group) { return group.first == each.task.group; });
   };
   NameWidths widths;
   bool has_recall = false;
   for (const auto& each : all) {
-    for (const auto& figure : each.figures) widths.hold(is_part(each) ? each.task.group : each.task.name, figure.name);
+    for (const auto& figure : each.figures)
+      widths.hold(is_hidden(each) ? each.task.group : each.task.name, figure.name);
     has_recall = has_recall || each.kept.recall_queries > 0;
   }
   fmt::print("{:<{}}  {:>6}  {:<{}}{:>12}{:>12}{:>8}{}{}\n", "task", widths.task, "items", "figure", widths.figure,
              "value", "+- error", "chance", shows_kept ? "  density" : "", shows_kept && has_recall ? "   recall" : "");
   for (const auto& each : all) {
-    if (is_part(each)) continue;
+    if (is_hidden(each)) continue;
     for (const auto& figure : each.figures)
       print_figure_row(figure.name == each.figures.front().name ? each.task.name : "", figure, each, widths,
                        shows_kept);
@@ -139,15 +140,16 @@ void print_figures(const std::vector<TaskFigures>& all, bool shows_kept) {
 
 void print_differences(const std::vector<TaskDifference>& all) {
   const auto groups = difference_groups(all);
-  const auto is_part = [&](const TaskDifference& each) {
+  const auto is_hidden = [&](const TaskDifference& each) {
     return each.task.parts > kMostPartsShown &&
            std::ranges::any_of(groups, [&](const TaskDifference& group) { return group.task.name == each.task.group; });
   };
   NameWidths widths;
   for (const auto& each : all)
-    for (const auto& [name, paired] : each.figures) widths.hold(is_part(each) ? each.task.group : each.task.name, name);
+    for (const auto& [name, paired] : each.figures)
+      widths.hold(is_hidden(each) ? each.task.group : each.task.name, name);
   for (const auto& each : all)
-    if (!is_part(each)) print_difference(each, widths);
+    if (!is_hidden(each)) print_difference(each, widths);
   for (const auto& each : groups) print_difference(each, widths);
 }
 

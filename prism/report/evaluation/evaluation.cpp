@@ -84,19 +84,19 @@ class FolderReader {
                          .recall = {},
                          .seconds = {},
                          .grid = {}};
-    std::set<std::string> parts;  // that their group stands for
+    std::set<std::string> hidden;  // parts that their group stands for
     if (json_.contains("group_subtasks"))
       for (const auto& [group, names] : json_["group_subtasks"].items())
         if (std::ssize(names) > kMostPartsShown)
-          for (const auto& name : names) parts.insert(name.get<std::string>());
+          for (const auto& name : names) hidden.insert(name.get<std::string>());
     for (const auto& [task, row] : json_.at("results").items())
-      if (!parts.contains(task)) add_figures(model, task, row);
+      if (!hidden.contains(task)) add_figures(model, task, row);
     PRISM_CHECK(!model.figures.empty(), kReport,
                 "--evaluation: expected results in {}; found none; name another folder.", plain_line(folder_.string()));
     const auto add = [&](const Json& file, const char* member, std::map<std::string, double>& values) {
       if (!file.contains(member)) return;
       for (const auto& [task, value] : file[member].items())
-        if (!parts.contains(task)) values[task] = value.get<double>();
+        if (!hidden.contains(task)) values[task] = value.get<double>();
     };
     add(json_, "density", model.density);
     add(json_, "recall", model.recall);
