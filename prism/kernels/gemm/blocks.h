@@ -8,6 +8,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "prism/kernels/gemm/gemm.h"
 #include "prism/kernels/simd/range.h"
@@ -30,6 +31,8 @@ struct Cut {
       Op::kGroupPanels * P::kWidth;           ///< columns of a thread's block if it reads A in place
   static constexpr int64_t kRows = 192;       ///< rows of that block: a multiple of kTileRows
   static constexpr int64_t kPackedRows = 96;  ///< rows of a block that packs A: a multiple of kTileRows and kLanes
+  /// Products of one sum in registers if A is float32: each rounds at the size that the sum has reached.
+  static constexpr int64_t kLongestSum = 384;
   static_assert(kRows % Op::kTileRows == 0 && kPackedRows % Op::kTileRows == 0 && kPackedRows % Op::kLanes == 0);
 
   bool packs_a;                          ///< true if A is transposed, widened, or its rows do not satisfy LeftRows
@@ -40,7 +43,8 @@ struct Cut {
   /// @param unit    inner blocks are multiples of this; a multiple of 2 kPair.
   Cut(const Problem& p, bool widens, int64_t unit = 2 * Op::kPair)
       : packs_a(widens || p.a.transposed || p.rows % Op::kLeftRows != 0 || p.inner != P::padded_inner(p.inner)) {
-    const int64_t longest = Op::kPanelBytes / (P::kWidth * static_cast<int64_t>(sizeof(Element)));
+    const int64_t fitting = Op::kPanelBytes / (P::kWidth * static_cast<int64_t>(sizeof(Element)));
+    const int64_t longest = std::is_same_v<Element, float> && !widens ? std::min(fitting, kLongestSum) : fitting;
     const int64_t most = kPackedBytes / static_cast<int64_t>(sizeof(Element));
     inner_block = P::padded_inner(round_up(divide_up(p.inner, divide_up(p.inner, longest)), unit));
     const int64_t blocks = divide_up(p.inner, inner_block);
