@@ -15,32 +15,41 @@
 namespace prism {
 namespace {
 
-/// Collects the decisions of batches, and puts them in the order of the split.
+/// The decisions for all examples of a split. Batches are copied into tensors made beforehand: a small tensor kept from
+/// each batch would lie between the freed activations of that batch and hinder the C library from joining them.
 class BudgetRows {
  public:
+  explicit BudgetRows(int64_t count) : count_(count) {}
+
   void add(const std::vector<BudgetDecision>& decisions, const std::vector<int64_t>& examples) {
-    batches_.push_back(decisions);
-    examples_.insert(examples_.end(), examples.begin(), examples.end());
-  }
-  std::vector<BudgetDecision> in_order() const {
-    const auto order = at::argsort(torch::tensor(examples_, torch::kLong));
-    std::vector<BudgetDecision> layers(batches_.empty() ? 0 : batches_.front().size());
-    for (size_t l = 0; l < layers.size(); ++l) {
-      const auto join = [&](torch::Tensor BudgetDecision::*part) {
-        std::vector<torch::Tensor> rows;
-        for (const auto& batch : batches_) rows.push_back((batch[l].*part).cpu());
-        return at::cat(rows).index_select(0, order);
-      };
-      if (!batches_.front()[l].share_B.defined()) continue;
-      layers[l] = {join(&BudgetDecision::share_B), join(&BudgetDecision::probability_BH),
-                   join(&BudgetDecision::kept_BH)};
+    if (layers_.empty()) make(decisions);
+    const auto rows = torch::tensor(examples, torch::kLong);
+    for (size_t l = 0; l < decisions.size(); ++l) {
+      if (!decisions[l].share_B.defined()) continue;
+      for (auto part : kParts) (layers_[l].*part).index_copy_(0, rows, (decisions[l].*part).cpu());
     }
-    return layers;
   }
+  std::vector<BudgetDecision> take() && { return std::move(layers_); }
 
  private:
-  std::vector<std::vector<BudgetDecision>> batches_;
-  std::vector<int64_t> examples_;
+  static constexpr torch::Tensor BudgetDecision::*kParts[] = {&BudgetDecision::share_B, &BudgetDecision::probability_BH,
+                                                              &BudgetDecision::kept_BH};
+
+  void make(const std::vector<BudgetDecision>& decisions) {
+    layers_.resize(decisions.size());
+    for (size_t l = 0; l < decisions.size(); ++l) {
+      if (!decisions[l].share_B.defined()) continue;
+      for (auto part : kParts) {
+        const auto& rows = decisions[l].*part;
+        auto sizes = rows.sizes().vec();
+        sizes[0] = count_;
+        layers_[l].*part = at::empty(sizes, rows.options().device(torch::kCPU));
+      }
+    }
+  }
+
+  int64_t count_;
+  std::vector<BudgetDecision> layers_;
 };
 
 double ratio(double part, double whole) {
@@ -77,7 +86,7 @@ std::optional<LabelledExamples> label(const Classifier& classifier, ExampleLoade
   result.labels.resize(count);
   result.predicted.resize(count);
   result.nats.resize(count);
-  BudgetRows budgets;
+  BudgetRows budgets(loader.size());
   int64_t done = 0;
   for (int64_t n = 0; n < loader.batches_per_epoch(); ++n) {
     if (stop_signal() != 0) return std::nullopt;
@@ -95,7 +104,7 @@ std::optional<LabelledExamples> label(const Classifier& classifier, ExampleLoade
     done += batch.rows;
     on_done(done);
   }
-  result.budgets = budgets.in_order();
+  result.budgets = std::move(budgets).take();
   return result;
 }
 
