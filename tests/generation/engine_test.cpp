@@ -55,17 +55,6 @@ double distance(const Logits& a, const Logits& b) {
   return most;
 }
 
-/// A decoder with frozen weights, or one with values where this processor has no kernels for them. All of its heads are
-/// served by flash attention, since LibTorch's sums in another order in another batch.
-Decoder frozen_decoder(int64_t context) {
-  auto decoder = tiny_decoder(context, kTinyVocab, /*middle_heads=*/3);
-  if (const auto type = PackedWeight::prompt_type()) {
-    decoder->set_compute_type(*type);
-    decoder->freeze();
-  }
-  return decoder;
-}
-
 /// Products of LibTorch sum in another order in another batch.
 constexpr double kRounding = 1e-3;
 

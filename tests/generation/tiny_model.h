@@ -11,6 +11,7 @@
 #include <string>
 
 #include "prism/core/fields.h"
+#include "prism/layers/packed_weight.h"
 #include "prism/models/decoder.h"
 #include "prism/tokenizer/byte_alphabet.h"
 #include "prism/tokenizer/tokenizer.h"
@@ -70,7 +71,18 @@ inline Decoder tiny_decoder(int64_t context = 64, int64_t vocab_size = kTinyVoca
   return make_decoder(config);
 }
 
-/// The same with three equal layers that have head budgets.
+/// A decoder with frozen weights, or one with values where this processor has no kernels for them. All of its heads are
+/// served by flash attention, since LibTorch's sums in another order in another batch.
+inline Decoder frozen_decoder(int64_t context) {
+  auto decoder = tiny_decoder(context, kTinyVocab, /*middle_heads=*/3);
+  if (const auto type = PackedWeight::prompt_type()) {
+    decoder->set_compute_type(*type);
+    decoder->freeze();
+  }
+  return decoder;
+}
+
+/// A decoder like tiny_decoder()'s with three equal layers that have head budgets.
 inline Decoder tiny_budget_decoder(const std::string& kind, int64_t context) {
   ModelConfig config;
   config.vocab_size = kTinyVocab;

@@ -12,6 +12,7 @@
 #include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/progress.h"
+#include "prism/core/text/counted.h"
 #include "prism/core/text/names.h"
 #include "prism/core/text/printable.h"
 #include "prism/core/timer.h"
@@ -59,8 +60,8 @@ void print_table(const EvalWords& words, const ClassifierFolder& model, const La
   print_row("loss", fmt::format("{:.4f} nats per example", scores.loss));
   print_row("examples", fmt::format("{}, split {} of {}", scores.examples, words.split, plain_line(words.files[0])));
   if (labelled.cut > 0)
-    print_row("cut texts",
-              fmt::format("{}, to the context of {} tokens", labelled.cut, model.classifier->config().context));
+    print_row("cut texts", fmt::format("{}, to the context of {}", labelled.cut,
+                                       counted(model.classifier->config().context, "token")));
   if (!labelled.budgets.empty()) {
     const size_t layers = model.classifier->config().layers.size();
     print_row("share of heads s", by_layer(mean_shares(labelled.budgets, layers)));

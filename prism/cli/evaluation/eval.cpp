@@ -14,6 +14,7 @@
 #include "prism/cli/evaluation/questions.h"
 #include "prism/cli/options/field_options.h"
 #include "prism/core/error.h"
+#include "prism/core/files.h"
 #include "prism/core/stop.h"
 #include "prism/core/text/names.h"
 #include "prism/core/text/printable.h"
@@ -183,6 +184,9 @@ void take_model(EvalWords& words) {
   std::vector<std::string> others;
   std::ranges::copy_if(words.tasks, std::back_inserter(others),
                        [&](const std::string& word) { return std::ranges::find(known, word) == known.end(); });
+  // A path beside a name that is misspelt, which is reported later.
+  if (others.size() == 2 && is_there(others[0]) != is_there(others[1]))
+    others.erase(others.begin() + (is_there(others[0]) ? 1 : 0));
   PRISM_CHECK(
       others.size() < 2, "eval",
       "expected MODEL first, before the options; found none, but {} after --task, which name no tasks; name one "
@@ -191,6 +195,18 @@ void take_model(EvalWords& words) {
   if (words.tasks.size() < 2 || others.empty()) return;
   words.model = others.front();
   std::erase(words.tasks, words.model);
+}
+
+/// Reports names of no task.
+/// @param of_texts  tasks that are not asked item by item.
+void check_names(const std::vector<std::string>& tasks, const std::vector<std::string>& of_texts) {
+  const auto known = task_names();
+  for (const auto& word : tasks)
+    PRISM_CHECK(std::ranges::find(known, word) != known.end() || !is_there(word), "eval",
+                "expected the names of tasks after --task, such as perplexity; found the path {}; name it before the "
+                "options, or after --data if it holds questions.",
+                plain_line(word));
+  find_tasks(tasks, of_texts);
 }
 
 }  // namespace
@@ -260,7 +276,7 @@ int run_eval(const Arguments& arguments) {
               *std::ranges::find_if(words.tasks, reads_texts), join_names(words.tasks));
   if (asks && words.model.empty()) take_model(words);
   PRISM_CHECK(!words.model.empty(), "eval", "expected MODEL; found none; name it first, before the options.");
-  if (asks) find_tasks(words.tasks, names_of(of_texts));  // reports unknown names
+  if (asks) check_names(words.tasks, names_of(of_texts));
   check_options(groups, !asks ? words.tasks.front() : asks_made(words) ? kMade : kQuestions);
   PRISM_CHECK(asks || !words.files.empty(), "eval", "expected files to read; found none; name them after the model.");
   start_compute(words.compute.threads, words.compute.device);

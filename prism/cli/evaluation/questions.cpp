@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <utility>
@@ -83,6 +84,11 @@ void complete_questions(EvalWords& words) {
               std::ranges::find_if_not(tasks, is_made)->name);
   PRISM_CHECK(words.data != "-" || tasks.size() == 1, "eval",
               "expected one task with --data -, which is read once; found {}; give one at a time.", tasks.size());
+  const auto of_rows = std::ranges::count_if(tasks, [](const Task& task) { return !is_made(task) && !task.is_text(); });
+  PRISM_CHECK(of_rows < 2 || !is_there(words.data) || std::filesystem::is_directory(words.data), "eval",
+              "expected a folder in --data for {} tasks, each of which has a file of its own; found the file {}; name "
+              "its folder, or give one task.",
+              of_rows, plain_line(words.data));
   PRISM_CHECK(words.items.limit == 0 || !std::ranges::all_of(tasks, is_made), "eval",
               "expected --samples for {}, whose prompts are made; found --limit; give --samples.", words.tasks.front());
   PRISM_CHECK(words.items.shots == 0 || std::ranges::none_of(tasks, is_made), "eval",

@@ -50,6 +50,7 @@ ResultFolder::ResultFolder(std::filesystem::path path, const Json& settings)
   const auto name = plain_line(path_.string());
   settings_ = read_object(path_ / kSettingsName);
   results_ = read_object(path_ / kResultsName);
+  seconds_ = read_object(path_ / kSecondsName);
   check_known(name);
   check_same(settings_.is_null() ? Json::object() : settings_, settings, "", name);
   PRISM_CHECK(
@@ -94,11 +95,10 @@ void ResultFolder::write(const std::vector<TaskFigures>& figures) {
 }
 
 void ResultFolder::add_seconds(const Task& task, double seconds) {
-  auto all = read_object(path_ / kSecondsName);
-  const auto before = all.find(task.name);
-  const bool is_known = before != all.end() && before->is_number();
-  all[task.name] = seconds + (is_known ? before->get<double>() : 0);
-  write_file(path_ / kSecondsName, to_text(all, 2) + "\n");
+  const auto before = seconds_.find(task.name);
+  const bool is_known = before != seconds_.end() && before->is_number();
+  seconds_[task.name] = seconds + (is_known ? before->get<double>() : 0);
+  write_file(path_ / kSecondsName, to_text(seconds_, 2) + "\n");
 }
 
 }  // namespace prism

@@ -30,7 +30,7 @@ class ResultFolder {
   void check_known(const std::string& name) const;
 
   std::filesystem::path path_;
-  Json settings_, results_;
+  Json settings_, results_, seconds_;
   MadeFolder made_;
   FolderLock lock_;
 };

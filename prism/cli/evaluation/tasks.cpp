@@ -133,7 +133,8 @@ void print_cut(const std::vector<TaskFigures>& all, int64_t context) {
   int64_t cut = 0;
   for (const auto& each : all) cut += each.cut;
   if (cut > 0)
-    print_row("cut", fmt::format("{}, at the beginning, to the context of {} tokens", counted(cut, "item"), context));
+    print_row("cut", fmt::format("{}, at the beginning, to the context of {}", counted(cut, "item"),
+                                 counted(context, "token")));
 }
 
 /// Items of which a text was cut.
@@ -236,6 +237,7 @@ void evaluate_one(const EvalWords& words, const std::vector<Questions>& all, Loa
           [&](int64_t tokens) { progress->step(tokens); }, [&](int64_t items) { progress->batch(items); });
       add_seconds();
       figures.push_back(figures_of(questions, answers, words));
+      if (folder) folder->write(figures);
     } catch (const FailedError&) {
       if (stop_signal() == 0 || !folder) throw;
       add_seconds();
@@ -248,7 +250,6 @@ void evaluate_one(const EvalWords& words, const std::vector<Questions>& all, Loa
   if (course.is_resumed) course.seconds = 0;
   std::optional<PerplexityResult> perplexity;
   if (asks_perplexity(words)) perplexity = perplexity_of(all[0].task, all[0].items, answers, loaded.model);
-  if (folder) folder->write(figures);
   if (perplexity) {
     print_perplexity(words, loaded, *perplexity, figures, course);
   } else {

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "prism/core/error.h"
+#include "prism/evaluation/tasks/row_values.h"
 
 namespace prism {
 namespace {
@@ -190,7 +191,10 @@ RulerPrompt frequent_words_prompt(const RulerSetting& setting, Random& random, i
 }
 
 RulerPrompt document_prompt(const RulerQuestions& all, const RulerSetting& setting, Random& random, int64_t units) {
-  const auto& asked = all.questions[static_cast<size_t>(setting.sample) % all.questions.size()];
+  PRISM_CHECK(setting.sample < std::ssize(all.questions), kEvaluation,
+              "expected a question for each sample; found {} in the file; lower --samples to that.",
+              all.questions.size());
+  const auto& asked = all.questions[static_cast<size_t>(setting.sample)];
   auto chosen = asked.documents;
   std::set<size_t> taken(chosen.begin(), chosen.end());
   auto related = asked.related;

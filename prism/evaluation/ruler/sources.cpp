@@ -76,6 +76,9 @@ RulerQuestions read_squad(const Json& json) {
         if (truth_of(asked, "is_impossible")) continue;
         RulerQuestion question{.query = text_of(asked, "question"), .answers = {}, .documents = {own}, .related = {}};
         for (const auto& answer : member_of(asked, "answers")) question.answers.push_back(text_of(answer, "text"));
+        PRISM_CHECK(!question.answers.empty(), kEvaluation,
+                    "expected answers to \"{}\", or is_impossible; found none; correct the file.",
+                    short_line(question.query, 60));
         std::ranges::copy_if(of_article, std::back_inserter(question.related),
                              [&](size_t each) { return each != own; });
         all.questions.push_back(std::move(question));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "prism/core/error.h"
+#include "prism/core/text/printable.h"
 #include "prism/core/text/utf8.h"
 #include "prism/template/library/text_pieces.h"
 #include "prism/template/values/characters.h"
@@ -16,7 +17,7 @@ namespace {
 
 [[noreturn]] void fail_value(const Json& value, const char* name, const char* expected) {
   throw InputError(kEvaluation, fmt::format("expected {} as {}; found {}; correct the row.", expected, name,
-                                            value.is_structured() ? value.type_name() : value.dump()));
+                                            value.is_structured() ? value.type_name() : short_line(value.dump(), 60)));
 }
 
 std::string text_in(const Json& value, const char* name) {

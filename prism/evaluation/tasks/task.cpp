@@ -74,7 +74,7 @@ TaskItem winogrande(const Json& row) {
   const auto gap = sentence.find('_');
   PRISM_CHECK(gap != std::string::npos, kEvaluation, "expected a sentence with a gap, _; found none; correct the row.");
   PRISM_CHECK(answer == "1" || answer == "2", kEvaluation, "expected the answer 1 or 2; found \"{}\"; correct the row.",
-              answer);
+              short_line(answer, 60));
   const auto rest = fmt::format(" {}", jinja::stripped(std::string_view(sentence).substr(gap + 1)));
   TaskItem item{.row = row, .gold = answer == "2"};
   for (const char* option : {"option1", "option2"}) {
@@ -93,7 +93,12 @@ TaskItem boolq(const Json& row) {
   return choose(row, context, {"no", "yes"}, gold);
 }
 
-TaskItem blimp(const Json& row) {
+/// @param part  its name, which BLiMP's rows state.
+TaskItem blimp(const Json& row, const std::string& part) {
+  const auto stated = row.contains("UID") ? text_of(row, "UID") : part;
+  PRISM_CHECK(stated == part, kEvaluation,
+              "expected a row of BLiMP's part {}; found one of {}; name the file of the part.", part,
+              short_line(stated, 60));
   return choose(row, "", {text_of(row, "sentence_good"), text_of(row, "sentence_bad")}, 0);
 }
 
@@ -293,7 +298,7 @@ std::vector<Task> make_tasks() {
                      .group = "blimp",
                      .files = {fmt::format("blimp/{}.jsonl", part)},
                      .figures = {"acc"},
-                     .item = blimp,
+                     .item = [part](const Json& row) { return blimp(row, part); },
                      .chance = 0.5});
   for (auto& task : made_tasks()) tasks.push_back(std::move(task));
   for (auto& task : tasks)
@@ -330,7 +335,8 @@ std::vector<Task> find_tasks(const std::vector<std::string>& names, const std::v
     if (is_known) continue;
     auto known = task_names(), shown = others;  // those that are shown are without the parts of groups
     known.insert(known.end(), others.begin(), others.end());
-    const auto near = nearest_name(name, known);
+    const auto begins = std::ranges::find_if(known, [&](const std::string& each) { return each.starts_with(name); });
+    const auto near = begins != known.end() && !name.empty() ? *begins : nearest_name(name, known);
     for (const auto& each : task_names())
       if (std::ranges::none_of(all_tasks(), [&](const Task& task) { return task.name == each && !task.group.empty(); }))
         shown.push_back(each);

@@ -108,6 +108,10 @@ TEST(EvalTasks, RefuseAnswersThatMayBeAnotherModels) {
   std::filesystem::remove(folder / "own/results_prism.json");
   expect_sentence(ask({"piqa"}, question_folder(), {"--out", "own"}), 2, {"beside samples_piqa_prism.jsonl"});
   write_file(folder / "own/settings.json", settings);
+  const auto seconds = read_file(folder / "own/seconds_prism.json");
+  write_file(folder / "own/seconds_prism.json", "[]");
+  expect_sentence(ask({"piqa"}, question_folder(), {"--out", "own"}), 2, {"seconds_prism.json: expected an object"});
+  write_file(folder / "own/seconds_prism.json", seconds);
   for (const auto& [from, to] : {std::pair{"\"acc\":1", "\"acc\":0"}, {"[[\"-", "[[\""}}) {
     auto edited = samples;
     edited.replace(edited.find(from), std::string(from).size(), to);
@@ -168,6 +172,10 @@ TEST(EvalTasks, CompareAModelWithItself) {
 TEST(EvalTasks, RefuseWrongInputWithASentence) {
   const auto& data = question_folder();
   expect_sentence(ask({"piqua"}, data), 2, {"did you mean piqa?"});
+  expect_sentence(run({"eval", "--data", data, "--task", "piqua", trained()}), 2, {"did you mean piqa?"});
+  expect_sentence(ask({"piqa", "hellaswag"}, data + "/prompts.jsonl"), 2, {"expected a folder in --data for 2 tasks"});
+  expect_sentence(ask({"multiple_choice", data + "/prompts.jsonl"}, data), 2,
+                  {"expected the names of tasks after --task", "found the path", "--data"});
   expect_sentence(ask({"piqa", "perplexity"}, data), 2, {"expected perplexity without other tasks"});
   expect_sentence(ask({"boolq"}, data), 2, {"expected boolq/dev.jsonl or boolq/val.jsonl in questions"});
   expect_sentence(ask({"piqa"}, "nowhere"), 2, {"piqa/valid.jsonl in nowhere"});
@@ -203,7 +211,7 @@ TEST(EvalTasks, RefuseWrongInputWithASentence) {
   expect_sentence(ask({"generate"}, "odd.jsonl"), 2, {"odd.jsonl, line 1", "expected stop texts of at least one"});
   expect_sentence(ask({"multiple_choice", "piqa"}, "-"), 2, {"expected one task with --data -"});
   expect_sentence(run({"eval", "--task", "piqa"}), 2, {"expected MODEL; found none"});
-  expect_sentence(run({"eval", "--task", "piqa", trained(), "more"}), 2,
+  expect_sentence(run({"eval", "--task", "piqa", "one", "more"}), 2,
                   {"expected MODEL first, before the options", "more after --task, which name no tasks"});
   write_file(Workshop::folder() / "odd.txt", "words\n");
   expect_sentence(ask({"wikitext_halves"}, "odd.txt"), 2, {"a context of at least 512 tokens", "found 32"});

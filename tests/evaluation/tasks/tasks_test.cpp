@@ -68,7 +68,10 @@ TEST(Tasks, AskWhatTheHarnessAsks) {
   expect_queries(item, {{"Baking: a cook Bakes.", " a"}, {"Baking: a cook Bakes.", " b"}});
   item = item_of("lambada_openai", R"({"text": "He said hello"})");
   expect_queries(item, {{"He said", " hello"}});
-  item = item_of("blimp_causative", R"({"sentence_good": "A.", "sentence_bad": "B."})");
+  EXPECT_REFUSED(
+      item_of("blimp_causative", R"({"sentence_good": "A.", "sentence_bad": "B.", "UID": "tough_vs_raising_1"})"),
+      "expected a row of BLiMP's part causative; found one of tough_vs_raising_1");
+  item = item_of("blimp_causative", R"({"sentence_good": "A.", "sentence_bad": "B.", "UID": "causative"})");
   expect_queries(item, {{"", " A."}, {"", " B."}});
   item = item_of("generate", R"({"prompt": "P", "targets": "x", "stop": ["\n"]})");
   expect_queries(item, {{"P", ""}});
@@ -92,6 +95,7 @@ TEST(Tasks, HaveGroupsAndSuggestNames) {
   const auto names = task_names();
   EXPECT_EQ(std::set(names.begin(), names.end()).size(), names.size());
   EXPECT_REFUSED(find_tasks({"piqua"}), "did you mean piqa?");
+  EXPECT_REFUSED(find_tasks({"ruler_niah"}), "did you mean ruler_niah_single_1?");
   EXPECT_REFUSED(find_tasks({"squad"}), "expected a task that is one of perplexity, piqa");
 }
 
