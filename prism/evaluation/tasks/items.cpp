@@ -42,13 +42,13 @@ fs::path find_file(const Task& task, const std::string& data) {
   }
   const auto folder = (fs::path(data) / task.files.front()).parent_path();
   const auto archive = folder / (folder.filename().string() + ".tar.xz");
-  throw InputError(
-      kEvaluation,
-      fmt::format("expected {} in {}, plain or packed, for the task {}; found {} with --data.",
-                  join_names(task.files, "or"), plain_line(data), task.name,
-                  is_there(archive) ? fmt::format("{}; unpack it (tar -xJf), and name the folder of its files",
-                                                  plain_line(archive.string()))
-                                    : "none; put it there, or name another folder"));
+  PRISM_CHECK(!is_there(archive), kEvaluation,
+              "expected {} in {}, plain or packed, for the task {}; found the archive {}; unpack it with tar -xJf, and "
+              "name the folder of its files with --data.",
+              join_names(task.files, "or"), plain_line(data), task.name, plain_line(archive.string()));
+  throw InputError(kEvaluation, fmt::format("expected {} in {}, plain or packed, for the task {}; found none; put it "
+                                            "there, or name another folder with --data.",
+                                            join_names(task.files, "or"), plain_line(data), task.name));
 }
 
 /// Rows of a file, and where each of them is.
