@@ -168,22 +168,22 @@ void check_options(const std::vector<TaskOptions>& groups, const std::string& na
   }
 }
 
+bool names_task(const std::string& word) {
+  const auto known = task_names();
+  return std::ranges::find(known, word) != known.end();
+}
+
 /// --task takes all words that follow it. After a task that reads texts, those that name no task are files.
 void take_files(EvalWords& words) {
-  const auto known = task_names();
-  const auto files = std::stable_partition(words.tasks.begin() + 1, words.tasks.end(), [&](const std::string& word) {
-    return std::ranges::find(known, word) != known.end();
-  });
+  const auto files = std::stable_partition(words.tasks.begin() + 1, words.tasks.end(), names_task);
   words.files.insert(words.files.end(), files, words.tasks.end());
   words.tasks.erase(files, words.tasks.end());
 }
 
 /// The same for the model: prism eval --task piqa MODEL.
 void take_model(EvalWords& words) {
-  const auto known = task_names();
   std::vector<std::string> others;
-  std::ranges::copy_if(words.tasks, std::back_inserter(others),
-                       [&](const std::string& word) { return std::ranges::find(known, word) == known.end(); });
+  std::ranges::remove_copy_if(words.tasks, std::back_inserter(others), names_task);
   // A path beside a name that is misspelt, which is reported later.
   if (others.size() == 2 && is_there(others[0]) != is_there(others[1]))
     others.erase(others.begin() + (is_there(others[0]) ? 1 : 0));
@@ -200,9 +200,8 @@ void take_model(EvalWords& words) {
 /// Reports names of no task.
 /// @param of_texts  tasks that are not asked item by item.
 void check_names(const std::vector<std::string>& tasks, const std::vector<std::string>& of_texts) {
-  const auto known = task_names();
   for (const auto& word : tasks)
-    PRISM_CHECK(std::ranges::find(known, word) != known.end() || !is_there(word), "eval",
+    PRISM_CHECK(names_task(word) || !is_there(word), "eval",
                 "expected the names of tasks after --task, such as perplexity; found the path {}; name it before the "
                 "options, or after --data if it holds questions.",
                 plain_line(word));

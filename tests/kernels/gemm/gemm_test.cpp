@@ -174,6 +174,23 @@ class Product {
 class Gemm : public IsaTest {
  protected:
   static const gemm::Kernels& kernels() { return *gemm::kernels_of(GetParam()); }
+
+  /// out [size, size] of float32 = a [size, inner] b [inner, size], or += that.
+  static void multiply_square(gemm::Type type, const void* a, const void* b, int64_t inner, int64_t size,
+                              bool accumulate, Guarded<float>& out) {
+    gemm::Problem p;
+    p.type = type;
+    p.rows = p.columns = size;
+    p.inner = inner;
+    p.a = {a, inner, false};
+    p.b = {b, size, false};
+    p.out = out.data();
+    p.out_stride = size;
+    p.accumulate = accumulate;
+    GuardedScratch scratch(kernels().scratch_bytes(p), std::byte{0xFF});
+    p.scratch = scratch.data();
+    kernels().multiply(p);
+  }
 };
 
 constexpr gemm::Type kTypes[] = {gemm::Type::bfloat16, gemm::Type::float32};
@@ -270,17 +287,7 @@ TEST_P(Gemm, RoundsLongSumsOfFloat32AtTheSizeOfBlocks) {
   Random random(7);
   Guarded<float> a(kSize * kInner), b(kInner * kSize), out(kSize * kSize);
   for (auto* values : {&a, &b}) std::generate(values->begin(), values->end(), [&] { return random.uniform(); });
-  gemm::Problem p;
-  p.type = gemm::Type::float32;
-  p.rows = p.columns = kSize;
-  p.inner = kInner;
-  p.a = {a.data(), kInner, false};
-  p.b = {b.data(), kSize, false};
-  p.out = out.data();
-  p.out_stride = kSize;
-  GuardedScratch scratch(kernels().scratch_bytes(p), std::byte{0xFF});
-  p.scratch = scratch.data();
-  kernels().multiply(p);
+  multiply_square(gemm::Type::float32, a.data(), b.data(), kInner, kSize, /*accumulate=*/false, out);
   double squares = 0;
   for (int64_t i = 0; i < kSize; ++i) {
     for (int64_t j = 0; j < kSize; ++j) {
@@ -301,17 +308,7 @@ TEST_P(Gemm, LosesNoMoreThanTheSmallestNormalNumbers) {
   constexpr float kTiny = 0x1p-130f;
   const Guarded<uint16_t> a(kSize * kInner, narrow(0x1p-100f)), b(kInner * kSize, narrow(0x1p-29f));
   Guarded<float> out(kSize * kSize, kTiny);
-  gemm::Problem p;
-  p.rows = p.columns = kSize;
-  p.inner = kInner;
-  p.a = {a.data(), kInner, false};
-  p.b = {b.data(), kSize, false};
-  p.out = out.data();
-  p.out_stride = kSize;
-  p.accumulate = true;
-  GuardedScratch scratch(kernels().scratch_bytes(p), std::byte{0xFF});
-  p.scratch = scratch.data();
-  kernels().multiply(p);
+  multiply_square(gemm::Type::bfloat16, a.data(), b.data(), kInner, kSize, /*accumulate=*/true, out);
   for (const float found : out) {
     ASSERT_GE(found, 0);
     ASSERT_NEAR(found, double{kTiny} + kInner * 0x1p-129, (kInner + 1) * 0x1p-126);
