@@ -57,14 +57,6 @@ std::vector<ExampleGroup> groups_of(const ExampleTraits& traits) {
   return groups;
 }
 
-std::vector<int64_t> kept_heads(const torch::Tensor& kept_H) {
-  std::vector<int64_t> heads;
-  const auto kept = to_doubles(kept_H);
-  for (size_t h = 0; h < kept.size(); ++h)
-    if (kept[h] != 0) heads.push_back(static_cast<int64_t>(h));
-  return heads;
-}
-
 std::vector<LayerBudgets> summarise_budgets(const std::vector<BudgetDecision>& budgets, const ExampleGroup& group) {
   PRISM_ASSERT(!group.examples.empty(), "budgets", "the group {} has no examples", group.name);
   const auto rows = torch::tensor(group.examples, torch::kLong);

@@ -39,9 +39,6 @@ struct ExampleTraits {
 /// "difficulty".
 std::vector<ExampleGroup> groups_of(const ExampleTraits& traits);
 
-/// The heads that a row of BudgetDecision::kept_BH keeps, ascending.
-std::vector<int64_t> kept_heads(const torch::Tensor& kept_H);
-
 /// What one layer's head budget decides for a group.
 struct LayerBudgets {
   int64_t layer = 0, heads = 0;

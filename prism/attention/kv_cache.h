@@ -72,7 +72,8 @@ class KvCache {
   /// Closes a sequence: its number, and the pages that no other sequence uses, can be used again.
   void close(int64_t sequence);
   int64_t length(int64_t sequence = 0) const { return at(sequence).length; }
-  /// Drops all positions of a sequence from `length` on.
+  /// Drops all positions of a sequence from `length` on. Where a layer has a head budget, 0 or at least the prompt's
+  /// length, by which the budget decided.
   void truncate(int64_t length, int64_t sequence = 0);
   /// Takes pages until a sequence has room for `positions`. Where none is free, the number of pages doubles at least.
   void reserve(int64_t positions, int64_t sequence = 0);

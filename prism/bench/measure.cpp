@@ -16,6 +16,7 @@
 #include "prism/core/machine.h"
 #include "prism/core/progress.h"
 #include "prism/core/statistics.h"
+#include "prism/core/stop.h"
 #include "prism/core/text/names.h"
 #include "prism/core/timer.h"
 #include "prism/kernels/peak.h"
@@ -52,6 +53,7 @@ std::vector<double> medians_in_turn(const std::vector<std::function<void()>>& ca
   std::vector<std::vector<double>> times(calls.size());
   for (int64_t i = 0; i < 1 + rounds; ++i)
     for (size_t c = 0; c < calls.size(); ++c) {
+      if (stop_signal() != 0) throw FailedError("bench", "stopped by a signal before all rounds; run it again.");
       const double ms = milliseconds(calls[c]);
       if (i > 0) times[c].push_back(ms);
     }

@@ -20,13 +20,12 @@
 #include "prism/core/machine.h"
 #include "prism/core/text/names.h"
 #include "prism/core/timer.h"
-#include "prism/data/labelled/dataset.h"
-#include "prism/data/loader.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/kernels/simd/isa.h"
 #include "prism/models/classifier.h"
 #include "prism/models/cost.h"
 #include "prism/models/decoder.h"
+#include "prism/training/objective/vocabulary.h"
 #include "prism/training/optimizer/optimizer.h"
 
 namespace prism {
@@ -162,15 +161,6 @@ std::map<std::string, OperationTime> own_times(const torch::autograd::profiler::
   return times;
 }
 
-int64_t vocab_size_of_data(const Recipe& recipe) {
-  if (unit_of(recipe) == TrainingUnit::examples) return read_labelled_info(recipe.data.folder).vocab_size;
-  const auto info = read_dataset_info(recipe.data.folder);
-  PRISM_CHECK(info, "bench",
-              "expected a vocabulary size; found none in {} and no data.json in {}; set model.vocab_size.", recipe.name,
-              recipe.data.folder);
-  return info->vocab_size;
-}
-
 }  // namespace
 
 TrainingCase find_training_case(const std::string& name) {
@@ -192,7 +182,11 @@ TrainingCase training_case_of(const Recipe& recipe) {
   TrainingCase found{recipe.name, recipe.model, recipe.train.batch_rows, recipe.train.optimizer_options,
                      recipe.train.recompute};
   if (found.model.vocab_size == 0) {
-    found.model.vocab_size = vocab_size_of_data(recipe);
+    const auto of_data = vocab_size_of_data(recipe);
+    PRISM_CHECK(of_data, "bench",
+                "expected a vocabulary size; found none in {} and no data.json in {}; set model.vocab_size.",
+                recipe.name, recipe.data.folder);
+    found.model.vocab_size = *of_data;
   }
   complete(found.model);
   return found;

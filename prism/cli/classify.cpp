@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "prism/analysis/budget_groups.h"
+#include "prism/attention/budget/budgets.h"
 #include "prism/cli/command.h"
 #include "prism/cli/labelled_reading.h"
 #include "prism/cli/options/compute_options.h"
@@ -21,10 +22,8 @@
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/stop.h"
-#include "prism/core/text/blanks.h"
 #include "prism/core/text/names.h"
 #include "prism/core/text/printable.h"
-#include "prism/core/text/utf8.h"
 #include "prism/data/byte_stream.h"
 #include "prism/data/labelled/examples.h"
 #include "prism/data/labelled/tokenize_labelled.h"
@@ -41,8 +40,9 @@ text: label, probabilities, tokens and, for each layer, s (the share of heads as
 
 A .txt file and standard input hold one text per line, without blank lines; the two characters \n stand for a line
 break. In .csv and .jsonl files, the texts are in the columns that the model was trained on, unless --text-fields names
-others. A text of several fields, such as premise and hypothesis, needs such a file, or one --text for each field. Files
-may be compressed as .gz, .xz or .zst.
+others. Columns of a .csv file that were given by number have no row of names, which would be labelled as a text. A text
+of several fields, such as premise and hypothesis, needs such a file, or one --text for each field, of which one may be
+empty. Files may be compressed as .gz, .xz or .zst.
 
   prism classify runs/news headlines.txt
   prism classify runs/news test.csv --json > predicted.jsonl
@@ -101,6 +101,8 @@ NextText single_text(const ClassifyWords& words, const LabelScheme& scheme) {
 NextText texts_of_file(const ClassifyWords& words, const LabelScheme& scheme) {
   PRISM_CHECK(words.file == "-" || is_there(words.file), "classify",
               "expected a file of texts; found nothing at {}; name another.", plain_line(words.file));
+  PRISM_CHECK(!std::filesystem::is_directory(words.file), "classify",
+              "expected a file of texts; found the folder {}; name a file.", plain_line(words.file));
   PRISM_CHECK(std::find(words.text_fields.begin(), words.text_fields.end(), "") == words.text_fields.end(), "classify",
               "--text-fields: expected names of columns; found an empty one; leave it out.");
   const std::string name = without_packed_ending(words.file);
@@ -238,9 +240,7 @@ int run_classify(const Arguments& arguments) {
   check_has_tokenizer(model, "classify");
   catch_stop_signals();
   const auto counts = print_all(words, model, texts_of(words, model.scheme));
-  if (counts.cut > 0)
-    tell("note: {} of {} texts are longer than the model's context, {} tokens, and lost their end\n", counts.cut,
-         counts.texts, model.classifier->config().context);
+  tell_cut(counts.cut, counts.texts, model);
   if (stop_signal() != 0)
     throw FailedError(
         "classify",

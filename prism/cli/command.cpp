@@ -21,7 +21,7 @@ namespace {
 
 /// Rejects empty values. They come from unset shell variables, and would otherwise count as absent.
 void check_values(const CLI::App& app) {
-  constexpr std::string_view kMayBeEmpty[] = {"--separator", "PROMPT"};
+  constexpr std::string_view kMayBeEmpty[] = {"--separator", "PROMPT", "--text"};
   for (const auto* option : app.get_options()) {
     const std::string name = option->get_name();
     if (option->get_group() == kDescribedInFooter ||

@@ -11,13 +11,12 @@
 #include "prism/core/machine.h"
 #include "prism/core/progress.h"
 #include "prism/core/text/counted.h"
-#include "prism/data/loader.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/kernels/peak.h"
 #include "prism/kernels/simd/isa.h"
 #include "prism/models/cost.h"
 #include "prism/report/draw/number_text.h"
-#include "prism/training/recipe.h"
+#include "prism/training/objective/vocabulary.h"
 
 namespace prism {
 namespace {
@@ -32,8 +31,7 @@ ModelConfig config_of(const std::string& path, int64_t vocab_size) {
   const auto recipe = load_recipe(path, {});
   auto config = recipe.model;
   if (vocab_size > 0) config.vocab_size = vocab_size;
-  if (config.vocab_size == 0)
-    if (const auto data = read_dataset_info(recipe.data.folder)) config.vocab_size = data->vocab_size;
+  if (config.vocab_size == 0) config.vocab_size = vocab_size_of_data(recipe).value_or(0);
   PRISM_CHECK(config.vocab_size != 0, "info",
               "expected a vocab_size in {}, or its data in data.folder; found neither; give --vocab-size N.", path);
   complete(config);

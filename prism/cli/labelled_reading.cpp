@@ -6,9 +6,11 @@
 #include <cmath>
 #include <optional>
 
+#include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/progress.h"
 #include "prism/core/text/blanks.h"
+#include "prism/core/text/counted.h"
 #include "prism/core/text/names.h"
 #include "prism/core/text/printable.h"
 #include "prism/core/text/utf8.h"
@@ -88,6 +90,13 @@ LabelledExamples label_all(const ClassifierFolder& model, const LabelledDataset&
   return std::move(*labelled);
 }
 
+void tell_cut(int64_t cut, int64_t texts, const ClassifierFolder& model) {
+  if (cut == 0) return;
+  const bool one = cut == 1;
+  tell("note: {} of {} {} longer than the model's context, {} tokens, and lost {} end\n", cut, counted(texts, "text"),
+       one ? "is" : "are", model.classifier->config().context, one ? "its" : "their");
+}
+
 size_t text_fields_of(const LabelScheme& scheme) {
   return std::max<size_t>(1, scheme.text_fields.size());
 }
@@ -103,7 +112,9 @@ std::vector<std::string> read_text_fields(const std::vector<std::string>& given,
                                           const std::string& operation) {
   const size_t expected = text_fields_of(scheme);
   PRISM_CHECK(given.size() == expected || !scheme.text_fields.empty(), operation,
-              "expected one --text; found {}; put the words in one.", given.size());
+              "expected one --text, because the model's folder does not say that its texts have several fields; found "
+              "{}; put the words in one.",
+              given.size());
   PRISM_CHECK(given.size() == expected, operation,
               "expected {} --text, one for each field of the model's texts ({}); found {}; give as many.", expected,
               join_names(scheme.text_fields), given.size());

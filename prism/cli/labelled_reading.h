@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ void check_has_tokenizer(const ClassifierFolder& model, const std::string& opera
 /// finite.
 LabelledExamples label_all(const ClassifierFolder& model, const LabelledDataset& data, const LabelOptions& options,
                            const std::string& operation);
+
+/// Says on standard error how many of the texts were cut to the model's context, if any.
+void tell_cut(int64_t cut, int64_t texts, const ClassifierFolder& model);
 
 /// The number of fields of a text in the model's training, at least 1.
 size_t text_fields_of(const LabelScheme& scheme);

@@ -147,6 +147,7 @@ void print_labelled_json(const LabelledInfo& info, const TokenizeWords& words, d
                               {"valid", split(info.valid_examples, info.valid_tokens)},
                               {"test", split(info.test_examples, info.test_tokens)},
                               {"dropped_examples", info.dropped_examples},
+                              {"shared_examples", info.shared_examples},
                               {"seconds", seconds}}));
 }
 
@@ -167,6 +168,11 @@ void print_labelled_notes(const LabelledInfo& info) {
   if (info.dropped_examples > 0)
     tell("note: {} training examples left out, because their texts are also in the test or validation files.\n",
          info.dropped_examples);
+  if (info.shared_examples > 0)
+    tell(
+        "note: {} of the validation texts are also in the test files, so that the choice of a model by validation sees "
+        "them.\n",
+        info.shared_examples);
   if (info.end_of_text < 0)
     tell("note: the tokenizer has no opening token, so nothing stands between the fields of a text.\n");
   if (info.valid_examples == 0)

@@ -161,6 +161,7 @@ int run_train(const Arguments& arguments) {
 
   catch_stop_signals();
   const char* unit = noun_of(unit_of(recipe));
+  const bool has_finals = fields_to_json(recipe.final) != fields_to_json(FinalOptions());
   auto objective = make_objective(recipe);
   Trainer trainer(std::move(recipe), out, std::move(objective), {used_threads, open_device(device)});
   TrainResult result;
@@ -180,6 +181,7 @@ int run_train(const Arguments& arguments) {
   } else if (result.finished) {
     fmt::print("{}: {} steps, {} {}{}\n", plain_line(out), result.step, result.trained, unit,
                !result.value ? "" : fmt::format(", validation {} {:.4f}", result.metric.noun(), *result.value));
+    if (has_finals) fmt::print("final measurements: prism report {}\n", shell_word(out));
   }
   return result.finished ? 0 : 1;
 }

@@ -87,10 +87,14 @@ struct RawFile {
     }
   }
 
+  /// Reads on while the bytes may become those of a packing, so that a short line of a pipe is not held back.
   void read_head() {
     constexpr size_t kLongestMagic = 6;
     char buffer[kLongestMagic];
-    while (head.size() < kLongestMagic) {
+    const auto may_be = [&](const PackingRow& row) {
+      return head.size() < row.magic.size() && row.magic.starts_with(head);
+    };
+    while (std::any_of(kPackings.begin(), kPackings.end(), may_be)) {
       const size_t count = read_descriptor(buffer, kLongestMagic - head.size());
       if (count == 0) return;
       head.append(buffer, count);

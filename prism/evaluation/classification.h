@@ -41,13 +41,12 @@ struct LabelOptions {
     v("seed", seed, "seed of layers that draw random heads (budget.kind random, budget_heads random and shuffled)");
     v("budget_heads", budget_heads,
       "heads that a trained head budget computes. own: those that it chooses; all: all heads, each with its own "
-      "weight; "
-      "random: as many as it computes on average in the layer (rounded), drawn anew for each text, with p = 1 / H; "
-      "shuffled: as many as it chooses, with the same weights, drawn anew for each text");
+      "weight; random: as many as it computes on average in the layer (rounded), drawn anew for each text, with p = 1 "
+      "/ H; shuffled: as many as it chooses, with the same weights, drawn anew for each text. Later layers read what "
+      "changed heads write, and decide by that");
     v("budget_gain", budget_gain,
       "the share s by which a head budget multiplies the outputs of heads. own: that of the text; mean: the layer's "
-      "mean "
-      "over all texts");
+      "mean over all texts");
   }
 };
 

@@ -36,6 +36,8 @@ void Engine::check(const EngineRequest& request) const {
   PRISM_CHECK(read <= decoder_->config().context, "engine",
               "expected a prompt of at most {} tokens, the model's context; found {}; shorten it.",
               decoder_->config().context, read);
+  PRISM_ASSERT(!has_budgets_ || !request.decodes_prompt || read == 1, "engine",
+               "head budgets decide by whole prompts, but one of {} tokens is decoded", read);
 }
 
 int64_t Engine::submit(EngineRequest request) {

@@ -1,13 +1,18 @@
 // What the benchmarks measure: turns, medians, shapes. No test depends on a time.
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <map>
 #include <numeric>
 #include <vector>
 
 #include "prism/bench/attention.h"
+#include "prism/bench/measure.h"
 #include "prism/bench/prefill.h"
 #include "prism/bench/training.h"
+#include "prism/core/error.h"
+#include "prism/core/stop.h"
 #include "prism/kernels/simd/isa.h"
 #include "prism/models/cost.h"
 #include "tests/core/message_of.h"
@@ -20,6 +25,27 @@ TEST(TakeTurns, AlternatesAfterOneCallOfEachThatDoesNotCount) {
   const auto medians = take_turns([&] { calls += 'a'; }, [&] { calls += 'b'; }, 3);
   EXPECT_EQ(calls, "abababab");
   EXPECT_GE(medians.prism_ms, 0);
+}
+
+TEST(TakeTurns, StopsAtASignal) {
+  // A process remembers the caught signal, so the test runs in its own process.
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const auto interrupted = [] {
+    catch_stop_signals();
+    int calls = 0;
+    try {
+      medians_in_turn({[&] { ++calls; },
+                       [&] {
+                         if (++calls == 5) std::raise(SIGINT);
+                       },
+                       [&] { ++calls; }},
+                      5);
+    } catch (const FailedError&) {
+      std::_Exit(calls == 5 ? 0 : 2);
+    }
+    std::_Exit(1);
+  };
+  EXPECT_EXIT(interrupted(), testing::ExitedWithCode(0), "");
 }
 
 TEST(TakeTurns, TakesTheLimitInItsTurn) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <string>
+#include <thread>
 
 #include "tests/cli/classifiers.h"
 
@@ -41,10 +42,25 @@ TEST_F(ClassifierCommands, ClassifyLabelsLinesFilesAndTexts) {
   EXPECT_NE(text.out.find("  heads "), std::string::npos) << text.out;
 }
 
+TEST_F(ClassifierCommands, ClassifyHoldsNoLineOfAPipeBack) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t child = start_prism({"classify", "uniform", "-", "--threads", "1"}, folder(), [&] {
+    ::dup2(ends[0], STDIN_FILENO);
+    ::close(ends[1]);
+  });
+  ASSERT_EQ(::write(ends[1], "x\n", 2), 2);  // shorter than the signature of any packing
+  const auto printed = [] { return !read_text(folder() / "stdout.txt").empty(); };
+  for (int i = 0; i < 600 && !printed(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_TRUE(printed());
+  for (const int end : ends) ::close(end);
+  EXPECT_EQ(wait_for(child, folder()).status, 0);
+}
+
 TEST_F(ClassifierCommands, ClassifySaysWhatIsCut) {
   const auto outcome = prism({"classify", "uniform", "-"}, std::string(500, 'x') + "\nThe\n");
   EXPECT_EQ(outcome.status, 0);
-  EXPECT_NE(outcome.err.find("note: 1 of 2 texts are longer than the model's context, 16 tokens"), std::string::npos)
+  EXPECT_NE(outcome.err.find("note: 1 of 2 texts is longer than the model's context, 16 tokens"), std::string::npos)
       << outcome.err;
 }
 
@@ -66,7 +82,9 @@ TEST_F(ClassifierCommands, TrainingAndUseRefuseWrongInputWithASentence) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder() / "nameless"))
     if (entry.path().filename() == "classes.json") std::filesystem::remove(entry.path());
   expect_sentence(prism({"classify", "nameless", "--text", "a", "--text", "b"}), 2,
-                  {"expected one --text; found 2; put the words in one."});
+                  {"expected one --text, because the model's folder", "found 2; put the words in one."});
+  expect_sentence(prism({"classify", "uniform", "--text", ""}), 2, {"--text: expected a text; found only blanks"});
+  expect_sentence(prism({"classify", "uniform", "."}), 2, {"expected a file of texts; found the folder ."});
   expect_sentence(prism({"classify", "uniform", "-"}, "\xff\xfe\n"), 2, {"expected UTF-8"});
 
   expect_sentence(run_prism({"train", "--recipe", "recipe.json", "--train.tokens", "5", "--out", "x"}, folder()), 2,

@@ -27,7 +27,8 @@ struct BudgetConfig {
   bool is_on() const { return kind != "none"; }
 };
 
-/// @throws InputError naming the layer for an unknown kind or summary, or a share out of range.
+/// @throws InputError naming the layer for an unknown kind or summary, a share out of range, or one that the kind does
+/// not use.
 void check(const BudgetConfig& config, size_t layer);
 
 /// Temperatures of the choice of heads for which scores divided by them stay finite in float32.

@@ -7,6 +7,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/random.h"
+#include "prism/kernels/to_vector.h"
 
 namespace prism {
 namespace {
@@ -53,6 +54,14 @@ torch::Tensor Budgets::normal(size_t layer, int64_t rows, int64_t heads, int64_t
 void Budgets::record(size_t layer, BudgetDecision decision) const {
   if (decisions_->size() <= layer) decisions_->resize(layer + 1);
   (*decisions_)[layer] = std::move(decision);
+}
+
+std::vector<int64_t> kept_heads(const torch::Tensor& kept_H) {
+  std::vector<int64_t> heads;
+  const auto kept = to_doubles(kept_H);
+  for (size_t h = 0; h < kept.size(); ++h)
+    if (kept[h] != 0) heads.push_back(static_cast<int64_t>(h));
+  return heads;
 }
 
 std::vector<double> mean_shares(const std::vector<BudgetDecision>& decisions, size_t layers) {

@@ -75,9 +75,13 @@ class Budgets {
   std::vector<BudgetChange> changes_;
 };
 
+/// The heads that a row of BudgetDecision::kept_BH keeps, ascending.
+std::vector<int64_t> kept_heads(const torch::Tensor& kept_H);
+
 /// The mean share of heads of each of a model's layers, 1 for layers without a budget. Empty without decisions.
 std::vector<double> mean_shares(const std::vector<BudgetDecision>& decisions, size_t layers);
-/// The same of the share of heads that are computed, k / H.
+/// The same of the share of heads that are kept, k / H. With grouped queries more are computed: a group whole if it has
+/// a kept head.
 std::vector<double> mean_kept_shares(const std::vector<BudgetDecision>& decisions, size_t layers);
 
 }  // namespace prism

@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 
 #include <cmath>
+#include <functional>
 
 #include "prism/core/error.h"
 #include "prism/layers/pooling.h"
@@ -63,54 +64,71 @@ HeadWeights HeadBudget::operator()(const torch::Tensor& x_BTD, const ForwardCont
   return decided;
 }
 
+BudgetDecision HeadBudget::read(const torch::Tensor& x_BTD, const ForwardContext& context, double tau) const {
+  const int64_t batch = x_BTD.size(0);
+  if (config_.kind == "random") {
+    const auto options = x_BTD.options().dtype(torch::kFloat);
+    return {at::full({batch}, config_.share, options), equal_probabilities(batch, options), {}};
+  }
+  const auto h_BD = summary(x_BTD, context);
+  const auto s_B = config_.kind == "learned" ? share(hidden.relu(h_BD)).squeeze(1).sigmoid()
+                                             : at::full({batch}, config_.share, h_BD.options());
+  auto z_BH = scores(h_BD);
+  if (context.auxiliary == nullptr) return {s_B, (z_BH / tau).log_softmax(1).exp(), {}};
+  const auto& budgets = *context.budgets;
+  const double sigma = budgets.schedule().sigma(budgets.progress());
+  if (sigma > 0) z_BH = z_BH + (sigma * budgets.normal(index_, batch, heads_)).to(z_BH.options());
+  const auto log_p_BH = (z_BH / tau).log_softmax(1);
+  context.auxiliary->add(loss(s_B, log_p_BH, budgets));
+  return {s_B, log_p_BH.exp(), {}};
+}
+
+void HeadBudget::choose(BudgetDecision& decision, const BudgetChange& change,
+                        const std::function<torch::Tensor()>& draw_BH) const {
+  using Heads = BudgetChange::Heads;
+  auto& [s_B, p_BH, kept_BH] = decision;
+  auto count_B = s_B.detach();
+  torch::Tensor order_BH;  // of which the largest are kept
+  if (config_.kind == "random" || change.heads == Heads::drawn) {
+    p_BH = equal_probabilities(s_B.size(0), s_B.options());
+    order_BH = draw_BH();
+    if (change.heads == Heads::drawn) count_B = at::full_like(count_B, change.drawn_share);
+  } else if (change.heads == Heads::shuffled) {
+    p_BH = p_BH.gather(1, draw_BH().argsort(/*stable=*/true, 1, false));
+  }
+  if (!order_BH.defined()) order_BH = p_BH.detach();
+  kept_BH = change.heads == Heads::all ? at::ones_like(p_BH, torch::kBool) : largest_heads(count_B, order_BH);
+}
+
 HeadWeights HeadBudget::decide(const torch::Tensor& x_BTD, const ForwardContext& context, double tau) const {
   const bool trains = context.auxiliary != nullptr;
   const Budgets* budgets = context.budgets;
   PRISM_ASSERT(!trains || budgets != nullptr, "budget", "training without Budgets");
   if (budgets != nullptr) tau = budgets->tau();
-  const int64_t batch = x_BTD.size(0);
   const auto change = budgets != nullptr ? budgets->change_of(index_) : BudgetChange();
   PRISM_ASSERT(!trains || (change.heads == BudgetChange::Heads::own && std::isnan(change.gain)), "budget",
                "training with changed decisions");
-  torch::Tensor s_B, p_BH, order_BH;
-  if (config_.kind == "random") {
-    s_B = at::full({batch}, config_.share, x_BTD.options().dtype(torch::kFloat));
-  } else {
-    const auto h_BD = summary(x_BTD, context);
-    s_B = config_.kind == "learned" ? share(hidden.relu(h_BD)).squeeze(1).sigmoid()
-                                    : at::full({batch}, config_.share, h_BD.options());
-    auto z_BH = scores(h_BD);
-    if (trains && budgets->schedule().sigma(budgets->progress()) > 0)
-      z_BH =
-          z_BH +
-          (budgets->schedule().sigma(budgets->progress()) * budgets->normal(index_, batch, heads_)).to(z_BH.options());
-    const auto log_p_BH = (z_BH / tau).log_softmax(1);
-    order_BH = p_BH = log_p_BH.exp();
-    if (trains) context.auxiliary->add(loss(s_B, log_p_BH, *budgets));
-  }
-  auto count_B = s_B.detach();
-  using Heads = BudgetChange::Heads;
-  const bool draws = config_.kind == "random" || change.heads == Heads::drawn;
-  if (draws || change.heads == Heads::shuffled) {
+  auto decision = read(x_BTD, context, tau);
+  choose(decision, change, [&] {
     const int64_t draw = context.rows.empty() ? 0 : context.rows[0].draw;
-    const auto drawn_BH =
-        (budgets != nullptr ? *budgets : Budgets(tau)).normal(index_, batch, heads_, draw).to(x_BTD.device());
-    p_BH = draws ? at::full({batch, heads_}, 1.0 / static_cast<double>(heads_), s_B.options())
-                 : p_BH.gather(1, drawn_BH.argsort(/*stable=*/true, 1, false));
-    order_BH = draws ? drawn_BH : p_BH;
-    if (change.heads == Heads::drawn) count_B = at::full_like(count_B, change.drawn_share);
-  }
-  const auto kept_BH =
-      change.heads == Heads::all ? at::ones_like(p_BH, torch::kBool) : largest_heads(count_B, order_BH.detach());
+    return (budgets != nullptr ? *budgets : Budgets(tau))
+        .normal(index_, x_BTD.size(0), heads_, draw)
+        .to(x_BTD.device());
+  });
+  const auto& [s_B, p_BH, kept_BH] = decision;
   if (budgets != nullptr) budgets->record(index_, {s_B.detach(), p_BH.detach(), kept_BH});
   const auto gain_B = std::isnan(change.gain) ? s_B : at::full_like(s_B, change.gain);
   auto weight_BH = gain_B.unsqueeze(1) * static_cast<double>(heads_) * p_BH;
-  // Random heads are drawn in training, too: the weights of all heads are equal.
   if (trains) {
+    // All heads train, but drawn ones have equal weights, so that without this all would count alike.
     if (config_.train_topk || config_.kind == "random") weight_BH = weight_BH * kept_BH;
     return {weight_BH, {}};
   }
   return {weight_BH, kept_BH.all().item<bool>() ? torch::Tensor() : kept_BH};
+}
+
+torch::Tensor HeadBudget::equal_probabilities(int64_t batch, const torch::TensorOptions& options) const {
+  return at::full({batch, heads_}, 1.0 / static_cast<double>(heads_), options);
 }
 
 torch::Tensor largest_heads(const torch::Tensor& s_B, const torch::Tensor& value_BH) {

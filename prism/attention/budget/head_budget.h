@@ -49,6 +49,12 @@ class HeadBudget {
   Linear scores;         ///< g: [H, D], with a bias; empty if random
 
  private:
+  /// s and p of the tokens of this call, equations 6 to 10. In training adds the loss.
+  BudgetDecision read(const torch::Tensor& x_BTD, const ForwardContext& context, double tau) const;
+  /// Chooses heads. Those that are drawn change p, too. @param draw_BH  random numbers; drawn heads have the largest.
+  void choose(BudgetDecision& decision, const BudgetChange& change,
+              const std::function<torch::Tensor()>& draw_BH) const;
+  torch::Tensor equal_probabilities(int64_t batch, const torch::TensorOptions& options) const;
   /// Decides from the tokens of this call.
   HeadWeights decide(const torch::Tensor& x_BTD, const ForwardContext& context, double tau) const;
   torch::Tensor summary(const torch::Tensor& x_BTD, const ForwardContext& context) const;

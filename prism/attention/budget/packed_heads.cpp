@@ -5,7 +5,6 @@
 
 #include <functional>
 
-#include "prism/core/error.h"
 #include "prism/kernels/matmul.h"
 
 namespace prism {

@@ -1,6 +1,7 @@
 // prism analyse budgets: how many heads a classifier's head budgets use, which, and what that saves.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -25,7 +26,7 @@ A head budget reads a text and gives each layer a share of heads s and a probabi
 the max(1, floor(s H)) heads with the largest p. With --data, the tables show s, the entropy of p, the share of heads
 that were computed, and how often each head was computed: for all examples, by class, and by thirds of length.
 --difficulty also divides the examples into thirds by their loss under another model. The model and one of the same size
-without budgets are then timed in turn; --no-timing skips this.
+without budgets are then timed in turn on at most 8 batches, spread over all lengths; --no-timing skips this.
 
 With --text (repeat it for each field, such as premise and hypothesis), the table shows what each layer decides for this
 text, and the pictures are attention maps of the heads with the largest p; files of computed heads end in -computed.
@@ -89,8 +90,9 @@ void add_options(CLI::App& app, BudgetsWords& words) {
 ExampleTraits traits_of(const BudgetsWords& words, const ClassifierFolder& model, const LabelledDataset& data,
                         const LabelledExamples& labelled, const std::optional<ClassifierFolder>& other) {
   ExampleTraits traits{.labels = labelled.labels, .classes = model.scheme.classes, .lengths = {}, .losses = {}};
+  const int64_t context = model.classifier->config().context;  // which longer texts are cut to
   for (int64_t i = 0; i < std::ssize(labelled.labels); ++i)
-    traits.lengths.push_back(static_cast<double>(data.tokens(i).size()));
+    traits.lengths.push_back(static_cast<double>(std::min(std::ssize(data.tokens(i)), context)));
   if (other) traits.losses = label_all(*other, data, words.labels, "analyse").nats;
   return traits;
 }
@@ -103,6 +105,7 @@ void read_examples(const BudgetsWords& words, const ClassifierFolder& model, con
               "expected at least 3 examples, one for each third, with --difficulty; found {}; read more, or leave out "
               "the option.",
               labelled.labels.size());
+  tell_cut(labelled.cut, std::ssize(labelled.labels), model);
   const auto reading = describe_examples(words.data, words.split.value_or("test"), std::ssize(labelled.labels));
   const auto add = [&](const char* kind, const Json& fields) {
     Json line = {{"reading", reading}, {"kind", kind}};
@@ -121,7 +124,9 @@ void read_examples(const BudgetsWords& words, const ClassifierFolder& model, con
 /// The lines of the text of --text.
 void read_text(const BudgetsWords& words, const ClassifierFolder& model, AnalysisLines& lines) {
   const auto texts = read_text_fields(words.texts, model.scheme, "analyse");
-  const auto found = read_text_budgets(model.classifier, encode_texts(texts, *model.tokenizer), words.maps.value_or(4));
+  const auto tokens = encode_texts(texts, *model.tokenizer);
+  tell_cut(static_cast<int64_t>(std::ssize(tokens) > model.classifier->config().context), 1, model);
+  const auto found = read_text_budgets(model.classifier, tokens, words.maps.value_or(4));
   const std::string reading = fmt::format("\"{}\"", plain_line(fmt::format("{}", fmt::join(texts, " | "))));
   for (const auto& layer : found.layers) {
     Json line = {

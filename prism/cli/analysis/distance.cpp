@@ -74,11 +74,15 @@ std::vector<ArmModel> read_models(const std::vector<std::string>& names) {
   std::vector<ArmModel> models;
   for (const auto& name : names) {
     const fs::path folder = find_model_folder(name);
+    const auto config = load_config(folder);
+    PRISM_CHECK(config.classes == 0, "analyse",
+                "expected a language model in {}; found a classifier; name another model, or see its attention with "
+                "prism analyse heads.",
+                plain_line(name));
     const Tokenizer tokenizer = open_tokenizer(folder);
     const auto recipe = find_run_recipe(folder);
-    models.push_back({name, load_config(folder), tokenizer.fingerprint_text(),
-                      tokenizer.special_ids().opening.value_or(-1), recipe ? std::optional(recipe->seed) : std::nullopt,
-                      recipe && recipe->data.document_mask});
+    models.push_back({name, config, tokenizer.fingerprint_text(), tokenizer.special_ids().opening.value_or(-1),
+                      recipe ? std::optional(recipe->seed) : std::nullopt, recipe && recipe->data.document_mask});
   }
   return models;
 }

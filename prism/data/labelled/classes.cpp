@@ -62,6 +62,18 @@ void check_no_header(const std::vector<FoundLabel>& labels) {
               found->place, short_line(found->text, 60));
 }
 
+/// Refuses labels that are numbers in some rows and not in others, as a slip of the pen makes them.
+void check_one_kind(const std::vector<FoundLabel>& labels) {
+  const auto is_number = [](const FoundLabel& label) { return whole_number(label.text).has_value(); };
+  const auto number = std::find_if(labels.begin(), labels.end(), is_number);
+  const auto other = std::find_if_not(labels.begin(), labels.end(), is_number);
+  if (number == labels.end() || other == labels.end()) return;
+  throw InputError("tokenize",
+                   fmt::format("{}: expected a whole number as the label, as {} at {}; found \"{}\"; correct "
+                               "the row, or name all classes with --classes.",
+                               other->place, number->text, number->place, short_line(other->text, 60)));
+}
+
 void check_count(size_t count) {
   PRISM_CHECK(count >= 2 && count <= kMostClasses, "tokenize",
               "expected from 2 to {} classes; found {}; check --label, or name all classes with --classes.",
@@ -114,10 +126,12 @@ int64_t find_first(const std::vector<FoundLabel>& labels, const std::vector<int6
 
 ClassMap map_classes(const std::vector<FoundLabel>& labels, std::vector<std::string> names) {
   ClassMap map{std::move(names), {}};
-  if (map.names.empty())
+  if (map.names.empty()) {
     check_no_header(labels);
-  else
+    check_one_kind(labels);
+  } else {
     check_count(map.names.size());
+  }
   auto index = index_of(map.names);
   const bool named =
       std::any_of(labels.begin(), labels.end(), [&](const FoundLabel& label) { return index.contains(label.text); });

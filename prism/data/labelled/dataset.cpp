@@ -54,13 +54,28 @@ LabelledInfo read_labelled_info(const fs::path& folder) {
   PRISM_CHECK(is_there(file), "dataset",
               "expected labelled examples in {}; found no {}; make them with prism tokenize --label.", folder.string(),
               kDatasetInfoName);
-  PRISM_CHECK(read_json(file.string()).contains("classes"), "dataset",
+  const Json json = read_json(file.string());
+  PRISM_CHECK(json.is_object(), "dataset", "{}: expected an object; found {}; make the data again.", file.string(),
+              json.type_name());
+  PRISM_CHECK(json.contains("classes"), "dataset",
               "expected labelled examples in {}; found token shards; make examples with prism tokenize --label.",
               folder.string());
-  auto info = fields_from_json<LabelledInfo>(read_json(file.string()), file.string());
+  auto info = fields_from_json<LabelledInfo>(json, file.string());
   PRISM_CHECK(info.prism_format == 1, "dataset", "{}: expected prism_format 1; found {}; use the prism that wrote it.",
               file.string(), info.prism_format);
   check(info.scheme, file);
+  PRISM_CHECK(info.scheme.classes.size() >= 2, "dataset",
+              "{}: expected at least 2 classes; found {}; make the data again.", file.string(),
+              info.scheme.classes.size());
+  PRISM_CHECK(info.vocab_size >= 1 && info.vocab_size <= INT32_MAX && info.end_of_text >= -1 &&
+                  info.end_of_text < info.vocab_size,
+              "dataset",
+              "{}: expected a vocabulary that holds the opening token; found {} tokens and id {}; make the data again.",
+              file.string(), info.vocab_size, info.end_of_text);
+  for (const int64_t count : {info.train_examples, info.valid_examples, info.test_examples, info.train_tokens,
+                              info.valid_tokens, info.test_tokens, info.dropped_examples, info.shared_examples})
+    PRISM_CHECK(count >= 0, "dataset", "{}: expected counts of at least 0; found {}; make the data again.",
+                file.string(), count);
   return info;
 }
 

@@ -43,7 +43,7 @@ struct LabelledInfo {
   LabelScheme scheme;  ///< its fields appear among these
   int64_t train_examples = 0, valid_examples = 0, test_examples = 0;
   int64_t train_tokens = 0, valid_tokens = 0, test_tokens = 0;
-  int64_t dropped_examples = 0, seed = 1;
+  int64_t dropped_examples = 0, shared_examples = 0, seed = 1;
   double valid_share = 0;
   template <class Visitor>
   void visit(Visitor& v) {
@@ -60,6 +60,7 @@ struct LabelledInfo {
     v("test_tokens", test_tokens, "tokens for the test");
     v("dropped_examples", dropped_examples,
       "training examples left out because their text is also in the test or validation files");
+    v("shared_examples", shared_examples, "validation examples whose text is also in the test files");
     v("seed", seed, "seed that chose the validation examples");
     v("valid_share", valid_share, "share of the training examples drawn for validation; 0 if files were given");
   }

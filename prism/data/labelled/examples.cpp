@@ -7,6 +7,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/text/blanks.h"
+#include "prism/core/text/counted.h"
 #include "prism/core/text/names.h"
 #include "prism/core/text/printable.h"
 
@@ -98,8 +99,9 @@ bool ExampleSource::find_columns(const Row& row) {
     for (size_t i = 0; i < row.fields.size(); ++i)
       if (i != label_at_) text_fields_.push_back(by_number_ ? std::to_string(i + 1) : name_of(row.fields[i]));
   PRISM_CHECK(!text_fields_.empty(), "examples",
-              "{}, line {}: expected columns beside the label; found one column; separate values by commas.",
-              plain_line(files_[next_file_ - 1]), row.line);
+              "{}, line {}: expected columns beside the label; found one column; {}.",
+              plain_line(files_[next_file_ - 1]), row.line,
+              reader_->has_names() ? "give each object a text" : "separate values by commas");
   texts_at_.clear();
   for (const auto& column : text_fields_) texts_at_.push_back(find_column(row, column));
   return !by_number_ && !reader_->has_names();
@@ -114,8 +116,9 @@ size_t ExampleSource::find_column(const Row& row, const std::string& column) con
   if (by_number_) {
     const size_t number = *number_of(column);
     PRISM_CHECK(number <= row.fields.size(), "examples",
-                "{}, line {}: expected a column {}; found {} columns; give another number.", plain_line(file), row.line,
-                number, row.fields.size());
+                "{}, line {}: expected a column {}; found {}; give another number in {}.", plain_line(file), row.line,
+                number, counted(std::ssize(row.fields), "column"),
+                column == options_.label ? "--label" : "--text-fields");
     return number - 1;
   }
   std::vector<std::string> names;

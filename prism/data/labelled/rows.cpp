@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <deque>
-#include <string_view>
 
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
@@ -64,7 +63,8 @@ class TextRows : public RowReader {
 class CsvRows : public RowReader {
  public:
   explicit CsvRows(const std::string& path) : lines_(path, "tokenize") {
-    PRISM_ASSERT(csv_init(&parser_, CSV_STRICT | CSV_STRICT_FINI) == 0, "tokenize", "libcsv cannot start");
+    const int fault = csv_init(&parser_, CSV_STRICT | CSV_STRICT_FINI);
+    PRISM_ASSERT(fault == 0, "tokenize", "libcsv cannot start");
     csv_set_space_func(&parser_, [](unsigned char) { return 0; });  // spaces around values belong to them
   }
   ~CsvRows() override { csv_free(&parser_); }

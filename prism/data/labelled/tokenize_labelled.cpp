@@ -1,9 +1,7 @@
 #include "prism/data/labelled/tokenize_labelled.h"
 
 #include <array>
-#include <memory>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "prism/core/error.h"
@@ -92,7 +90,8 @@ class Collector {
     std::string text;
     for (const auto& part : encoded.example.texts) text.append(part).push_back('\0');
     if (split != kTrain) {
-      held_out_.insert(std::move(text));
+      const auto [held_out, is_new] = held_out_.try_emplace(std::move(text), split);
+      shared_ += static_cast<int64_t>(!is_new && split == kValid && held_out->second == kTest);
     } else if (held_out_.contains(text)) {
       ++dropped_;
       return;
@@ -118,11 +117,15 @@ class Collector {
 
   /// Writes the files of all splits that have examples. @param info  receives the classes and counts.
   void write(const fs::path& folder, LabelledInfo& info) {
+    PRISM_CHECK(
+        !splits_[kTrain].labels.empty() || splits_[kValid].labels.empty() || !draws_, "tokenize",
+        "expected examples to train on; found none, because all were drawn for validation; lower --valid-share.");
     PRISM_CHECK(!splits_[kTrain].labels.empty(), "tokenize", "expected examples to train on; found {}; give others.",
                 dropped_ == 0 ? "none" : fmt::format("{}, all with texts of the test or validation files", dropped_));
     const auto map = map_classes(labels_, options_.classes);
     info.scheme.classes = map.names;
     info.dropped_examples = dropped_;
+    info.shared_examples = shared_;
     const std::array<std::pair<int64_t*, int64_t*>, kSplits> counts = {
         std::pair{&info.test_examples, &info.test_tokens},
         {&info.valid_examples, &info.valid_tokens},
@@ -173,8 +176,8 @@ class Collector {
   std::array<Examples, kSplits> splits_;
   std::vector<FoundLabel> labels_;
   std::unordered_map<std::string, int32_t> label_ids_;
-  std::unordered_set<std::string> held_out_;  ///< texts of the test and validation files
-  int64_t dropped_ = 0;
+  std::unordered_map<std::string, Split> held_out_;  ///< texts of the test and validation files, with the first split
+  int64_t dropped_ = 0, shared_ = 0;
 };
 
 /// Total size on disk; 0 if standard input is one of the files.

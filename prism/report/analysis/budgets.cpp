@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <string_view>
 
 #include "prism/core/error.h"
 #include "prism/core/progress.h"
 #include "prism/core/statistics.h"
+#include "prism/core/text/printable.h"
 #include "prism/report/analysis/maps.h"
 #include "prism/report/draw/number_text.h"
 #include "prism/report/draw/plot_parts.h"
@@ -44,12 +47,18 @@ std::string text_of(const Json& line, const char* name) {
 
 void check_layer(const Json& line, const std::string& place) {
   check_place(line, "layer", place);
-  for (const char* name : {"by", "group"}) text_of(line, name);
+  constexpr std::string_view kDivisions[] = {"all", "class", "length", "difficulty"};
+  const auto by = text_of(line, "by");  // becomes part of a file's name
+  PRISM_CHECK(std::find(std::begin(kDivisions), std::end(kDivisions), by) != std::end(kDivisions), "report",
+              "{}: expected a division by all, class, length or difficulty; found \"{}\"; correct the line.", place,
+              plain_line(by));
+  text_of(line, "group");
   for (const char* name : {"examples", "share", "share_sd", "kept_share", "entropy", "entropy_sd"})
     number_of(line.at(name));
   check_head_values(line.at("head_kept"), "shares", place);
-  PRISM_CHECK(line.at("head_kept").size() == line.at("heads").get<size_t>(), "report",
-              "{}: expected head_kept of {} heads; found {}; correct the line.", place, line.at("heads").get<size_t>(),
+  const auto heads = line.at("heads").get<int64_t>();
+  PRISM_CHECK(heads >= 1 && std::ssize(line.at("head_kept")) == heads, "report",
+              "{}: expected head_kept of {} heads; found {}; correct the line.", place, heads,
               line.at("head_kept").size());
 }
 
@@ -59,7 +68,11 @@ void check_text(const Json& line, const std::string& place) {
   text_of(line, "label");
   check_head_values(line.at("probability"), "probabilities", place);
   check_head_values(line.at("kept"), "heads", place);
-  for (const auto& head : line.at("kept")) head.get<int64_t>();
+  const auto heads = std::ssize(line.at("probability"));
+  for (const auto& head : line.at("kept"))
+    PRISM_CHECK(head.get<int64_t>() >= 0 && head.get<int64_t>() < heads, "report",
+                "{}: expected kept heads from 0 to {}; found {}; correct the line.", place, heads - 1,
+                head.get<int64_t>());
 }
 
 void check_savings(const Json& line) {

@@ -4,6 +4,7 @@
 #include "prism/checkpoint/tensor_file.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
+#include "prism/data/labelled/dataset.h"
 #include "prism/data/loader.h"
 
 namespace prism {
@@ -51,6 +52,13 @@ void load_embedding(const std::vector<WeightEntry>& weights, const std::filesyst
       embedding.weight.shape()[0], embedding.weight.shape()[1], c10::str(theirs.sizes()), model.string());
   const torch::NoGradGuard no_gradients;
   embedding.weight.tensor().copy_(theirs);
+}
+
+std::optional<int64_t> vocab_size_of_data(const Recipe& recipe) {
+  const std::filesystem::path folder = recipe.data.folder;
+  if (!is_there(folder / kDatasetInfoName)) return std::nullopt;
+  if (unit_of(recipe) == TrainingUnit::examples) return read_labelled_info(folder).vocab_size;
+  return read_dataset_info(folder)->vocab_size;
 }
 
 void take_vocab_size(ModelConfig& model, int64_t of_data) {

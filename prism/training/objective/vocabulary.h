@@ -8,6 +8,7 @@
 
 #include "prism/models/trunk.h"
 #include "prism/tokenizer/tokenizer.h"
+#include "prism/training/recipe.h"
 
 namespace prism {
 
@@ -31,6 +32,10 @@ void check_model_tokenizer(const std::filesystem::path& model, const Tokenizer* 
 /// Copies the embedding of another model. @throws InputError for another tokenizer, or an embedding of another size.
 void load_embedding(const std::vector<WeightEntry>& weights, const std::filesystem::path& model,
                     const Tokenizer* tokenizer);
+
+/// The vocabulary size of the recipe's data: labelled examples for classifiers, else token shards; std::nullopt if the
+/// folder has none. @throws InputError for data of the other kind, or damaged ones.
+std::optional<int64_t> vocab_size_of_data(const Recipe& recipe);
 
 /// Sets a vocabulary size of 0 to that of the data. @throws InputError if the model's is smaller.
 void take_vocab_size(ModelConfig& model, int64_t of_data);

@@ -41,6 +41,20 @@ TEST_F(ClassifierCommands, AnalyseBudgetsPrintsTablesAndLines) {
   EXPECT_EQ(report.status, 0) << report.err;
 }
 
+TEST_F(ClassifierCommands, AnalyseBudgetsSaysWhatIsCut) {
+  const auto outcome = prism({"analyse", "budgets", "budget", "--text", std::string(500, 'x')});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_NE(outcome.err.find("note: 1 of 1 text is longer than the model's context, 16 tokens, and lost its end"),
+            std::string::npos)
+      << outcome.err;
+}
+
+TEST_F(ClassifierCommands, InfoFindsTheVocabularyOfLabelledData) {
+  const auto outcome = run_prism({"info", "recipe.json", "--json"}, folder());
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(nlohmann::json::parse(outcome.out)["vocab_size"], 275);
+}
+
 TEST_F(ClassifierCommands, AnalysesReadExamplesAndTexts) {
   for (const char* kind : {"entropy", "heads", "norms", "gradients"})
     for (const char* model : {"uniform", "budget"}) {
@@ -79,6 +93,8 @@ TEST_F(ClassifierCommands, AnalysesRefuseWrongInputWithASentence) {
                   {"--tokens applies to language models"});
   expect_sentence(analyse({"entropy", "uniform", "--data", "data", "--document-mask"}), 2,
                   {"--document-mask applies to language models"});
+  expect_sentence(analyse({"attention-distance", "uniform", "--data", "data"}), 2,
+                  {"expected a language model in uniform; found a classifier"});
   expect_sentence(budgets({"budget"}), 2, {"expected --data", "or --text"});
   expect_sentence(budgets({"uniform", "--data", "data"}), 2, {"expected a classifier with head budgets"});
   expect_sentence(budgets({"budget", "--data", "nowhere"}), 2, {"expected labelled examples in nowhere"});

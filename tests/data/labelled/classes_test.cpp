@@ -50,6 +50,13 @@ TEST(ClassMap, NumbersShowWhereTheyBeginAndHaveNoGaps) {
   EXPECT_REFUSED(map_classes(labels, {}), "found the label \"0\"");  // the training decides where numbers begin
 }
 
+TEST(ClassMap, RefusesNumbersAmongOtherLabels) {
+  EXPECT_REFUSED(map_classes(found_labels({"1", "2", "3a"}), {}),
+                 "t.csv, line 3: expected a whole number as the label, as 1 at t.csv, line 1; found \"3a\"");
+  EXPECT_REFUSED(map_classes(found_labels({"0.5", "1"}), {}), "t.csv, line 1: expected a whole number");
+  EXPECT_EQ(map_classes(found_labels({"5", "more"}), {"5", "more"}).class_of_label, (Classes{0, 1}));
+}
+
 TEST(ClassMap, DoesNotTakeARowOfNamesForAClass) {
   auto labels = found_labels({"label", "2", "1", "3"});
   labels[0].rows = 0;

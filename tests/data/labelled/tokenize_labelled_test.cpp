@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <tuple>
 
 #include "prism/core/fields.h"
 #include "prism/core/files.h"
@@ -120,6 +121,36 @@ TEST_F(LabelledData, LeavesOutTrainingTextsOfTheTest) {
   EXPECT_EQ(texts("train"), (Texts{"b: |other", "a: |third"}));
   EXPECT_EQ(texts("test"), (Texts{"b: |same text !"}));
   EXPECT_REFUSED(tokenize({{train}, {}, {train}}, {.examples = {.label = "1"}}), "found 3, all with texts of the test");
+}
+
+TEST_F(LabelledData, CountsValidationTextsOfTheTest) {
+  const auto train = file("train.csv", "a,one\nb,two\n"), test = file("test.csv", "a,five\nb,six\nb,six\n"),
+             valid = file("valid.csv", "b,six\na,seven\na,seven\n");
+  EXPECT_EQ(tokenize({{train}, {valid}, {test}}, {.examples = {.label = "1"}}).shared_examples, 1);
+  EXPECT_EQ(tokenize({{train}, {valid}, {}}, {.examples = {.label = "1"}}).shared_examples, 0);
+}
+
+TEST_F(LabelledData, SaysWhenValidationTookAll) {
+  const auto train = file("train.csv", "a,one\nb,two\n");
+  EXPECT_REFUSED(tokenize({{train}, {}, {}}, {.examples = {.label = "1"}, .valid_share = 0.9999}),
+                 "all were drawn for validation; lower --valid-share");
+}
+
+TEST_F(LabelledData, RefusesADamagedDescription) {
+  const auto train = file("train.csv", "a,one\nb,two\n");
+  tokenize({{train}, {}, {}}, {.examples = {.label = "1"}, .valid_share = 0});
+  const Json whole = read_json((out() / kDatasetInfoName).string());
+  for (const auto& [field, value, words] : {std::tuple{"vocab_size", Json(-1), "expected a vocabulary"},
+                                            {"end_of_text", Json(1000000), "expected a vocabulary"},
+                                            {"classes", Json::array({"a"}), "expected at least 2 classes"},
+                                            {"train_tokens", Json(-3), "found -3"}}) {
+    Json damaged = whole;
+    damaged[field] = value;
+    write_file(out() / kDatasetInfoName, to_text(damaged));
+    EXPECT_REFUSED(LabelledDataset(out(), "train"), words);
+  }
+  write_file(out() / kDatasetInfoName, "null");
+  EXPECT_REFUSED(LabelledDataset(out(), "train"), "expected an object; found null");
 }
 
 TEST_F(LabelledData, TakesValidationFromFilesOrByShare) {

@@ -86,6 +86,15 @@ TEST(BudgetLines, ThatLackAFieldAreRefused) {
   Json layer = Json::parse(budgets_line("all", "all", 0, 0.25));
   layer["head_kept"].push_back(0.5);
   EXPECT_REFUSED(records.add(layer, "here"), "expected head_kept of 2 heads; found 3");
+  for (const auto& [field, value, words] : {std::tuple{"heads", Json(-8), "expected head_kept of -8 heads"},
+                                            {"by", Json("../evil"), "expected a division by"}}) {
+    layer = Json::parse(budgets_line("all", "all", 0, 0.25));
+    layer[field] = value;
+    EXPECT_REFUSED(records.add(layer, "here"), words);
+  }
+  Json read = Json::parse(kBudgetText);
+  read["kept"] = {99};
+  EXPECT_REFUSED(records.add(read, "here"), "expected kept heads from 0 to 1; found 99");
   Json line = Json::parse(kSavings);
   line["kind"] = "other";
   EXPECT_REFUSED(records.add(line, "here"), "expected a line of kind layer, savings, text or map");
