@@ -15,7 +15,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 study=runs/study
 records=docs/results/study
 sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_seeds muon_slow order_rates order order_rest order_cpu wide_heads_rates wide_heads muon_ablation small_rates small novels ladder_small ladder_rates ladder_batch ladder_own_rates ladder_own_rates_rest
-  budgets_rates_snli budgets_rates_ag_news budgets_snli budgets_snli_rest budgets_ag_news budgets_ag_news_rest budgets_dbpedia14 budgets_dbpedia14_rest budgets_yelp_full budgets_yelp_full_rest budgets_imdb budgets_imdb_rest
+  budgets_rates_snli budgets_rates_ag_news budgets_snli budgets_snli_rest budgets_ag_news budgets_ag_news_rest budgets_ag_news_cpu budgets_dbpedia14 budgets_dbpedia14_rest
+  budgets_dbpedia14_cpu budgets_yelp_full budgets_yelp_full_rest budgets_imdb budgets_imdb_rest
   budgets_lookups budgets_controls budgets_controls_rest budgets_data budgets_shapes
   mirrored_rates mirrored_rates_rest mirrored mirrored_rest mirrored_cpu mirrored_memory mirrored_memory_rest mirrored_donor mirrored_graft mirrored_fixed_rates mirrored_fixed mirrored_deep)
 

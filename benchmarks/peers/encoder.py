@@ -1,6 +1,6 @@
 """Compares the speed of an encoder on the CPU with that of compiled PyTorch and of OpenVINO, with the same weights.
 
-    scripts/check_peers.sh encoder [--rounds N] [--rows inference,training] [--lengths N ...] [--texts N ...]
+    scripts/check_peers.sh encoder [--rounds N] [--rows inference,budgets,training] [--lengths N ...] [--texts N ...]
 
 The model is that of configs/head_budgets/paper.json, whose weights prism draws from the recipe's seed and trains for a few
 steps on made texts. encoder_model.py computes the same in PyTorch. First the class probabilities of a text are compared, in
@@ -9,6 +9,10 @@ float32. Then, in bfloat16, texts of random tokens are labelled in batches, and 
     PyTorch           torch.compile, a compilation for each shape; --frozen also measures it with packed weights (freezing)
     OpenVINO          the package openvino of the Python that runs this; left out if it is missing
 
+The rows of head budgets label the first of --texts with a model whose texts compute 1, 2 or 4 of the 8 heads of each layer,
+not the same heads. The peers compute the uniform model, as no peer leaves heads out. The goal is the ratio of the models'
+FLOPs.
+
 In each round, each row is measured once with each program in turn, prism first. Figures are medians over the rounds; ratios
 are of medians. Prints a table for each question, with the goals and whether they are met. Exit status 0 if everything ran
 and the programs agree, whether goals are met or not.
@@ -16,6 +20,7 @@ and the programs agree, whether goals are met or not.
 import argparse
 import csv
 import datetime
+import functools
 import importlib.util
 import json
 import math
@@ -31,8 +36,10 @@ from encoder_model import load, random_texts
 from turns import Row, Server, Table, give_up, limits_of, measure_in_turn, peer_precision, print_all, print_heading, run
 
 RECIPE = "configs/head_budgets/paper.json"
+ROWS = ["inference", "budgets", "training"]
 LENGTHS, BATCHES, TRAINED_LENGTHS, STEPS = [64, 128, 256, 512], [32, 1], [128, 512], 6
-PRISM, PYTORCH, FROZEN, OPENVINO = "prism", "PyTorch", "PyTorch, frozen", "OpenVINO"
+PRISM, PLAIN, PYTORCH, FROZEN, OPENVINO = "prism", "prism, all heads", "PyTorch", "PyTorch, frozen", "OpenVINO"
+KEPT_HEADS = [1, 2, 4]
 TOLERANCE = 1e-4  # of log probabilities in float32
 BFLOAT16_TOLERANCE = 0.05  # of logits
 CELL_SECONDS = 1.0  # of the passes that a measurement takes the median of, about
@@ -57,14 +64,19 @@ class Workshop:
             writer = csv.writer(rows)
             writer.writerow(["text", "label"])
             writer.writerows([line, i % self.recipe["model"]["classes"]] for i, line in enumerate(self.lines))
-        self.tokenizer, data, made = self.folder / "tokenizer", self.folder / "rows", self.folder / "run"
+        self.tokenizer, self.data = self.folder / "tokenizer", self.folder / "rows"
         run(prism, "tokenizer", "train", self.folder / "text.txt", "--vocab-size", 400, "--out", self.tokenizer)
         run(prism, "tokenize", self.folder / "rows.csv", "--tokenizer", self.tokenizer, "--label", "label", "--text-fields",
-            "text", "--valid-share", 0.1, "--out", data)
-        self.opening = json.loads((data / "data.json").read_text())["end_of_text"]
-        recipe = self.with_fields(data={"folder": str(data)}, train={"epochs": 1, "tensorboard": False})
-        run(prism, "train", "--recipe", recipe, "--out", made, "--threads", threads, "--quiet")
-        self.model = max(made.glob("checkpoints/*/config.json")).parent
+            "text", "--valid-share", 0.1, "--out", self.data)
+        self.opening = json.loads((self.data / "data.json").read_text())["end_of_text"]
+        self.model = self.train("uniform")
+
+    def train(self, name, **model):
+        """Trains the recipe with other fields of the model for an epoch. Returns the model's folder."""
+        recipe = self.with_fields(model=model, data={"folder": str(self.data)}, train={"epochs": 1, "tensorboard": False})
+        made = self.folder / name
+        run(self.prism, "train", "--recipe", recipe, "--out", made, "--threads", self.threads, "--quiet")
+        return max(made.glob("checkpoints/*/config.json")).parent
 
     def with_fields(self, **parts):
         """Writes the recipe with other fields."""
@@ -93,12 +105,16 @@ class Workshop:
                 f"from {min(ours):.2f} to {max(ours):.2f}.")
 
 
+def flops_of(model, tokens, kept=1.0):
+    """FLOPs of the layers for one text, of whose heads a share is kept; the networks that choose them count as none."""
+    d_model, layers = model["d_model"], int(model["schedule"].split("x")[1])
+    attention = 4 * d_model**2 + 2 * tokens * d_model
+    return 2 * tokens * layers * (kept * attention + 2 * d_model * model["ffn_width"])
+
+
 def passes_of(recipe, texts, tokens):
     """How many passes take about CELL_SECONDS, at least 3."""
-    model = recipe["model"]
-    d_model, layers = model["d_model"], int(model["schedule"].split("x")[1])
-    flops = 2 * texts * tokens * layers * (4 * d_model**2 + 2 * d_model * model["ffn_width"] + 2 * tokens * d_model)
-    return min(1000, max(3, round(CELL_SECONDS * SPEED / flops)))
+    return min(1000, max(3, round(CELL_SECONDS * SPEED / (texts * flops_of(recipe["model"], tokens)))))
 
 
 class Plan:
@@ -111,11 +127,13 @@ class Plan:
         if "inference" in words.rows:
             for texts in words.texts:
                 self.inference(texts, has_goals=texts == words.texts[0])
+        if "budgets" in words.rows:
+            self.budgets(words.texts[0])
         if "training" in words.rows:
             self.training()
 
-    def label(self, texts, tokens):
-        done = run(self.words.prism, "bench", "model", self.workshop.model, "--prompt-tokens", tokens, "--sequences", texts,
+    def label(self, model, texts, tokens):
+        done = run(self.words.prism, "bench", "model", model, "--prompt-tokens", tokens, "--sequences", texts,
                    "--rounds", passes_of(self.workshop.recipe, texts, tokens), "--threads", self.words.threads, "--json")
         self.was_busy |= "measure again on an idle machine" in done.errors
         row = json.loads(done.output)
@@ -137,11 +155,32 @@ class Plan:
         table = Table(f"Labelling {batch}, by tokens of a text, bfloat16", PRISM, [PYTORCH, FROZEN, OPENVINO])
         for tokens in self.words.lengths:
             name = f"label {texts} x {tokens}"
-            self.calls[name] = {PRISM: lambda tokens=tokens: self.label(texts, tokens)}
+            self.calls[name] = {PRISM: lambda tokens=tokens: self.label(self.workshop.model, texts, tokens)}
             for program, peer in self.peers.items():
                 self.calls[name][program] = lambda peer=peer, tokens=tokens: self.ask(peer, texts, tokens)
             goals = {PYTORCH: PYTORCH_GOALS.get(tokens), OPENVINO: OPENVINO_GOAL} if has_goals else {}
             table.rows.append(Row(str(tokens), name, goals))
+        self.tables.append(table)
+
+    def budgets(self, texts):
+        """Rows of a model with head budgets beside uniform ones."""
+        model = self.workshop.recipe["model"]
+        heads = int(model["schedule"].split("x")[0])
+        made = {kept: self.workshop.train(f"budget-{kept}", budget={"kind": "fixed", "share": kept / heads})
+                for kept in KEPT_HEADS}
+        table = Table(f"Labelling a batch of {texts} texts, by tokens of a text and heads computed of {heads}, bfloat16", PRISM,
+                      [PLAIN, *self.peers])
+        for tokens in self.words.lengths:
+            for kept, budget in made.items():
+                name = f"label {texts} x {tokens}, {kept} of {heads} heads"
+                label = functools.partial(self.label, texts=texts, tokens=tokens)
+                # Without the share of the limit, for which prism bench counts the FLOPs of all heads.
+                self.calls[name] = {program: lambda label=label, one=one: {"speed": label(one)["speed"]}
+                                    for program, one in [(PRISM, budget), (PLAIN, self.workshop.model)]}
+                for program, peer in self.peers.items():
+                    self.calls[name][program] = lambda peer=peer, tokens=tokens: self.ask(peer, texts, tokens)
+                goal = flops_of(model, tokens) / flops_of(model, tokens, kept / heads)
+                table.rows.append(Row(f"{tokens}, {kept}", name, {OPENVINO: goal}))
         self.tables.append(table)
 
     def train(self, tokens):
@@ -182,14 +221,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--prism", required=True, help="the prism program")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--rows", type=lambda text: text.split(","), default=["inference", "training"])
+    parser.add_argument("--rows", type=lambda text: text.split(","), default=ROWS)
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS, help="tokens of the texts that are labelled")
     parser.add_argument("--texts", type=int, nargs="+", default=BATCHES, help="texts in a batch; the first has goals")
     parser.add_argument("--frozen", action="store_true", help="also measure PyTorch with Inductor's freezing")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     words = parser.parse_args()
-    if not set(words.rows) <= {"inference", "training"} or words.rounds < 1 or min(words.lengths + words.texts) < 1:
-        parser.error("expected --rows of inference,training, at least one round, and positive --lengths and --texts")
+    if not set(words.rows) <= set(ROWS) or words.rounds < 1 or min(words.lengths + words.texts) < 1:
+        parser.error("expected --rows of inference,budgets,training, at least one round, and positive --lengths and --texts")
     torch.set_num_threads(words.threads)
     machine, limits = limits_of(words.prism, words.threads)
     version, began = run(words.prism, "--version").output.strip(), datetime.date.today()
@@ -198,7 +237,7 @@ def main():
         encoder = load(workshop.model)
         agreement = workshop.check(encoder)
         peers, versions, notes = ({}, [f"PyTorch {torch.__version__}"], [])
-        if "inference" in words.rows:
+        if words.rows != ["training"]:
             peers, versions, notes = start_peers(words, workshop.model, peer_precision(machine))
         plan = Plan(words, workshop, encoder, peers)
         medians = measure_in_turn(plan.calls, words.rounds)
