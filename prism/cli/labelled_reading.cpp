@@ -9,6 +9,7 @@
 #include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/progress.h"
+#include "prism/core/statistics.h"
 #include "prism/core/text/blanks.h"
 #include "prism/core/text/counted.h"
 #include "prism/core/text/names.h"

@@ -17,6 +17,7 @@
 #include "prism/cli/options/field_options.h"
 #include "prism/core/error.h"
 #include "prism/core/stop.h"
+#include "prism/core/text/printable.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/training/recipe.h"
 
