@@ -107,12 +107,13 @@ torch::Tensor Attention::over_kept_heads(const torch::Tensor& x_BTD, const HeadW
   const Heads heads{config_.heads / config_.kv_heads, 1};
   auto places = places_of(context);
   for (auto* tensor : {&places.positions_BT, &places.word_positions_BT}) *tensor = packed.of_sequences(*tensor);
-  const auto fused_PTF = prepare(packed.project(x_BTD, panels_.of(qkv, config_, x_BTD.scalar_type())), heads, places);
+  const auto& panels = panels_.of(qkv, out, config_, x_BTD.scalar_type());
+  const auto fused_PTF = prepare(packed.project(x_BTD, panels), heads, places);
   auto input = input_of(fused_PTF, heads);
   if (context.cache != nullptr) append_to_cache(input, context);
   input.documents_BS = packed.of_sequences(context.documents_BT);
   input.q_lengths_B = input.kv_lengths_B = packed.of_sequences(context.lengths_B);
-  return packed.join(attend(input, context.backend).out_BTHE, chosen.weight_BH * chosen.kept_BH, out);
+  return packed.join(attend(input, context.backend).out_BTHE, chosen.weight_BH * chosen.kept_BH, panels);
 }
 
 void Attention::append_to_cache(AttentionInput& input, const ForwardContext& context) const {

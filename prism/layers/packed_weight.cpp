@@ -22,6 +22,24 @@ packed::Type packed_type(torch::ScalarType type) {
   return type == torch::kBFloat16 ? packed::Type::bfloat16 : packed::Type::float32;
 }
 
+/// The product with all rows of x, without scratch memory.
+packed::Problem problem_of(const packed::Matrix& w, const Tensor& x_MK, const Tensor& out_MN,
+                           const ProductOptions& options) {
+  packed::Problem p;
+  p.w = w;
+  p.type = packed_type(x_MK.scalar_type());
+  p.out_type = packed_type(out_MN.scalar_type());
+  p.rows = x_MK.size(0);
+  p.x = x_MK.const_data_ptr();
+  p.x_stride = x_MK.size(-1);
+  p.out = out_MN.mutable_data_ptr();
+  p.out_stride = out_MN.size(-1);
+  p.bias = options.bias.defined() ? options.bias.const_data_ptr<float>() : nullptr;
+  p.relu = options.relu;
+  p.threads = kernel_threads();
+  return p;
+}
+
 /// Rows [first, end) of a dense tensor [..., K], [end - first, K].
 Tensor rows_of(const Tensor& tensor, int64_t first, int64_t end) {
   return tensor.view({-1, tensor.size(-1)}).narrow(0, first, end - first);
@@ -121,22 +139,48 @@ void PackedWeight::multiply(const Tensor& x_MK, const Tensor& out_MN, int64_t fi
   }
   const auto x_bytes = static_cast<int64_t>(x_MK.element_size()), y_bytes = static_cast<int64_t>(out_MN.element_size());
   for (const auto& part : parts_) {
-    packed::Problem p;
-    p.w = part.matrix;
-    p.type = packed_type(type);
-    p.out_type = packed_type(out_MN.scalar_type());
+    auto p = problem_of(part.matrix, x_MK, out_MN, options);
     p.rows = end - first;
-    p.x = static_cast<const std::byte*>(x_MK.const_data_ptr()) + first * in_ * x_bytes;
-    p.x_stride = in_;
-    p.out = static_cast<std::byte*>(out_MN.mutable_data_ptr()) + (first * out_ + part.first) * y_bytes;
-    p.out_stride = out_;
-    p.bias = options.bias.defined() ? options.bias.const_data_ptr<float>() + part.first : nullptr;
-    p.relu = options.relu;
-    p.threads = kernel_threads();
+    p.x = static_cast<const std::byte*>(p.x) + first * in_ * x_bytes;
+    p.out = static_cast<std::byte*>(p.out) + (first * out_ + part.first) * y_bytes;
+    if (p.bias != nullptr) p.bias += part.first;
     Scratch scratch((decodes ? kernels->decoding_scratch : kernels->prompt_scratch)(p));
     p.scratch = scratch.data();
     (decodes ? kernels->multiply_decoding : kernels->multiply_prompt)(p);
   }
+}
+
+void PackedWeight::product_into(const Tensor& out, const Tensor& x, const ProductOptions& options) const {
+  PRISM_ASSERT(x.size(1) == in_ && out.size(1) == out_ && x.is_contiguous() && out.is_contiguous(), "packed_weight",
+               "x or the result is not dense, or of another width");
+  multiply(x, out, 0, x.size(0), /*decodes=*/false, options);
+}
+
+void PackedWeight::product_of_columns(const Tensor& out, const Tensor& x, std::span<const int64_t> blocks,
+                                      int64_t width, const ProductOptions& options) const {
+  const auto& whole = parts_.front().matrix;
+  PRISM_ASSERT(parts_.size() == 1 && whole.type == BlockType::bf16 && width % 2 == 0 && x.is_contiguous() &&
+                   out.is_contiguous() && x.scalar_type() == torch::kBFloat16 && prompt_type() == torch::kBFloat16 &&
+                   x.size(1) == std::ssize(blocks) * width && out.size(1) == out_,
+               "packed_weight", "columns of another weight, or x or the result of another kind");
+  packed::Matrix chosen{BlockType::bf16, out_, x.size(1)};
+  Scratch memory(static_cast<size_t>(packed::packed_bytes(chosen)));
+  chosen.data = memory.data();
+  // A strip holds its rows' values of a pair of columns together, and so those of a block.
+  const int64_t block_bytes = width * packed::kStripRows * 2;
+  const auto from_bytes = packed::StripLayout(whole.type, whole.blocks()).bytes,
+             to_bytes = packed::StripLayout(chosen.type, chosen.blocks()).bytes;
+  for (int64_t strip = 0; strip < whole.strips(); ++strip) {
+    const std::byte* from = whole.data + strip * from_bytes;
+    std::byte* to = chosen.data + strip * to_bytes;
+    for (const int64_t block : blocks) to = std::copy_n(from + block * block_bytes, block_bytes, to);
+    std::fill(to, chosen.data + (strip + 1) * to_bytes, std::byte{0});
+  }
+  const auto* kernels = packed::kernels_of(current_isa());
+  auto p = problem_of(chosen, x, out, options);
+  Scratch scratch(kernels->prompt_scratch(p));
+  p.scratch = scratch.data();
+  kernels->multiply_prompt(p);
 }
 
 void PackedWeight::multiply_plainly(const Tensor& x_MK, const Tensor& out_MN, const ProductOptions& options) const {

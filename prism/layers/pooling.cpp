@@ -1,10 +1,54 @@
 #include "prism/layers/pooling.h"
 
 #include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
 
 namespace prism {
+namespace {
 
-torch::Tensor mean_of_rows(const torch::Tensor& x_BTD, const torch::Tensor& lengths_B, torch::ScalarType type) {
+using torch::Tensor;
+
+/// The same without gradients, on the CPU. No copy of x in another dtype is made, and padding is not read.
+template <class T>
+Tensor means_on_cpu(const Tensor& x_BTD, const Tensor& lengths_B) {
+  const auto x = x_BTD.contiguous();
+  const int64_t tokens = x.size(1), width = x.size(2);
+  const auto lengths = lengths_B.defined() ? lengths_B.to(torch::kCPU, torch::kLong).contiguous() : Tensor();
+  auto mean_BD = at::zeros({x.size(0), width}, x.options().dtype(torch::kFloat));
+  const auto* from = x.const_data_ptr<T>();
+  auto* means = mean_BD.mutable_data_ptr<float>();
+  constexpr int64_t kColumns = 128;  // of a thread's share, so that a single text occupies all threads
+  const int64_t shares = (width + kColumns - 1) / kColumns;
+  at::parallel_for(0, x.size(0) * shares, 1, [&](int64_t first, int64_t end) {
+    for (int64_t i = first; i < end; ++i) {
+      const int64_t b = i / shares, column = i % shares * kColumns, count = std::min(kColumns, width - column);
+      const int64_t length = lengths.defined() ? std::min(tokens, lengths.const_data_ptr<int64_t>()[b]) : tokens;
+      float* mean = means + b * width + column;
+      const T* row = from + b * tokens * width + column;
+      int64_t t = 0;
+      for (; t + 4 <= length; t += 4, row += 4 * width)  // the sums are read and written once for four rows
+        for (int64_t d = 0; d < count; ++d)
+          mean[d] += (static_cast<float>(row[d]) + static_cast<float>(row[d + width])) +
+                     (static_cast<float>(row[d + 2 * width]) + static_cast<float>(row[d + 3 * width]));
+      for (; t < length; ++t, row += width)
+        for (int64_t d = 0; d < count; ++d) mean[d] += static_cast<float>(row[d]);
+      const auto divisor = static_cast<float>(std::max<int64_t>(1, length));
+      for (int64_t d = 0; d < count; ++d) mean[d] /= divisor;
+    }
+  });
+  return mean_BD;
+}
+
+}  // namespace
+
+Tensor mean_of_rows(const Tensor& x_BTD, const Tensor& lengths_B, torch::ScalarType type) {
+  const bool needs_gradient = at::GradMode::is_enabled() && x_BTD.requires_grad();
+  if (x_BTD.is_cpu() && type == torch::kFloat && !needs_gradient) {
+    if (x_BTD.scalar_type() == torch::kBFloat16) return means_on_cpu<c10::BFloat16>(x_BTD, lengths_B);
+    if (x_BTD.scalar_type() == torch::kFloat) return means_on_cpu<float>(x_BTD, lengths_B);
+  }
   if (!lengths_B.defined()) return x_BTD.mean(1, /*keepdim=*/false, type);
   const auto lengths_B1 = lengths_B.to(x_BTD.device()).unsqueeze(1);
   const auto position_T = at::arange(x_BTD.size(1), lengths_B1.options());

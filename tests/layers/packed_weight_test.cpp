@@ -3,7 +3,9 @@
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <span>
+#include <vector>
 
 #include "prism/kernels/quant/quant.h"
 #include "prism/layers/embedding.h"
@@ -70,6 +72,26 @@ TEST(PackedWeight, MultipliesRowsOfPromptsAndOfDecoding) {
       EXPECT_EQ(halves.scalar_type(), torch::kBFloat16);
       EXPECT_LT(difference(halves, truth.clamp_min(0)), 0.4) << isa_name(isa) << " " << decoding;
     }
+  }
+}
+
+TEST(PackedWeight, MultipliesSomeColumns) {
+  if (PackedWeight::prompt_type() != torch::kBFloat16) GTEST_SKIP() << "no products in bfloat16";
+  for (const int64_t width : {2, 10, 32, 48}) {
+    torch::manual_seed(1);
+    const auto values = torch::randn({40, 5 * width}).to(torch::kBFloat16), bias = torch::randn({40});
+    PackedWeight packed(5 * width, {{BlockType::bf16, 40}});
+    packed.set_rows(0, values);
+    const std::vector<int64_t> blocks = {4, 0, 3};
+    const auto x = torch::randn({7, 3 * width}).to(torch::kBFloat16);
+    const auto out = torch::empty({7, 40}, torch::kBFloat16);
+    packed.product_of_columns(out, x, blocks, width, {.bias = bias});
+    const auto columns = values.to(torch::kDouble).unflatten(1, {5, width}).index_select(1, torch::tensor(blocks));
+    const auto truth = at::linear(x.to(torch::kDouble), columns.flatten(1), bias.to(torch::kDouble));
+    EXPECT_LT(difference(out, truth), 0.006 * truth.abs().max().item<double>()) << width;
+    const auto whole = torch::randn({7, 5 * width}).to(torch::kBFloat16);
+    packed.product_into(out, whole, {.bias = bias});
+    EXPECT_EQ(difference(out, packed.product(whole, {.bias = bias})), 0);
   }
 }
 

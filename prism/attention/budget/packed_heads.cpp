@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "prism/core/numbers/block_type.h"
 #include "prism/kernels/matmul.h"
 
 namespace prism {
@@ -26,24 +27,62 @@ void for_each(int64_t count, const std::function<void(int64_t)>& work) {
 
 }  // namespace
 
-const HeadPanels::Panels& HeadPanels::of(const Linear& qkv, const LayerConfig& layer, torch::ScalarType type) {
-  const auto& weight = qkv.weight.tensor();
-  Key key{weight.const_data_ptr(), nullptr, static_cast<int64_t>(weight._version()), -1, type};
-  if (qkv.bias) {
-    key.bias = qkv.bias.tensor().const_data_ptr();
-    key.bias_version = static_cast<int64_t>(qkv.bias.tensor()._version());
-  }
-  if (key == key_) return panels_;
+HeadPanels::Panels::Panels(const Linear& qkv, const Linear& out, const LayerConfig& layer, torch::ScalarType type)
+    : features_((layer.heads / layer.kv_heads + 2) * layer.head_dim),
+      inner_(layer.heads / layer.kv_heads * layer.head_dim),
+      d_model_(out.weight.shape()[0]) {
   const torch::NoGradGuard no_gradients;
-  const int64_t groups = layer.kv_heads, width = layer.head_dim, queries = layer.heads * width;
+  const int64_t groups = layer.kv_heads, width = layer.head_dim;
   const auto regrouped = [&](const torch::Tensor& rows) {
-    const auto parts = rows.split_with_sizes({queries, groups * width, groups * width}, 0);
     std::vector<torch::Tensor> by_group;
-    for (const auto& part : parts) by_group.push_back(part.unflatten(0, {groups, -1}));
+    for (const auto& part : rows.split_with_sizes({layer.heads * width, groups * width, groups * width}, 0))
+      by_group.push_back(part.unflatten(0, {groups, -1}));
     return at::cat(by_group, 1);
   };
-  panels_.weight_GFD = regrouped(qkv.weight.cast(type).detach());
-  panels_.bias_GF = qkv.bias ? regrouped(qkv.bias.tensor().detach()) : torch::Tensor();
+  if (qkv.bias) bias_GF_ = regrouped(qkv.bias.tensor().detach());
+  if (out.bias) bias_D_ = out.bias.tensor().detach();
+  weight_GFD_ = regrouped(qkv.weight.cast(type).detach());
+  const auto output_DF = out.weight.cast(type).detach();
+  const bool is_packed = weight_GFD_.is_cpu() && type == torch::kBFloat16 && PackedWeight::prompt_type() == type;
+  if (!is_packed || inner_ % 2 != 0) {
+    output_GID_ = output_DF.unflatten(1, {groups, inner_}).permute({1, 2, 0}).contiguous();
+    return;
+  }
+  for (int64_t g = 0; g < groups; ++g) {
+    packed_projections_.emplace_back(weight_GFD_.size(2),
+                                     std::vector<PackedWeight::Part>{{BlockType::bf16, features_}});
+    packed_projections_.back().set_rows(0, weight_GFD_[g]);
+  }
+  weight_GFD_ = torch::Tensor();
+  packed_output_.emplace(output_DF.size(1), std::vector<PackedWeight::Part>{{BlockType::bf16, output_DF.size(0)}});
+  packed_output_->set_rows(0, output_DF);
+}
+
+void HeadPanels::Panels::project(const torch::Tensor& out_TF, const torch::Tensor& x_TD, int64_t group) const {
+  const auto bias_F = bias_GF_.defined() ? bias_GF_[group] : torch::Tensor();
+  if (packed_output_)
+    packed_projections_[static_cast<size_t>(group)].product_into(out_TF, x_TD, {.bias = bias_F});
+  else
+    matmul_into(out_TF, x_TD, weight_GFD_[group].t(), bias_F, /*relu=*/false);
+}
+
+void HeadPanels::Panels::join(const torch::Tensor& out_TD, const torch::Tensor& x_TI,
+                              std::span<const int64_t> groups) const {
+  if (packed_output_) return packed_output_->product_of_columns(out_TD, x_TI, groups, inner_, {.bias = bias_D_});
+  const auto chosen = torch::tensor(at::ArrayRef<int64_t>(groups.data(), groups.size()), torch::kLong);
+  const auto output_ID = output_GID_.index_select(0, chosen.to(output_GID_.device())).flatten(0, 1);
+  matmul_into(out_TD, x_TI, output_ID, bias_D_, /*relu=*/false);
+}
+
+const HeadPanels::Panels& HeadPanels::of(const Linear& qkv, const Linear& out, const LayerConfig& layer,
+                                         torch::ScalarType type) {
+  Key key{type, {}};
+  for (const auto* linear : {&qkv, &out})
+    for (const auto* weight : {&linear->weight, &linear->bias})
+      if (*weight)
+        key.values.emplace_back(weight->tensor().const_data_ptr(), static_cast<int64_t>(weight->tensor()._version()));
+  if (key == key_) return panels_;
+  panels_ = Panels(qkv, out, layer, type);
   key_ = key;
   return panels_;
 }
@@ -71,11 +110,11 @@ PackedHeads::PackedHeads(const torch::Tensor& kept_BH, const LayerConfig& layer)
 }
 
 torch::Tensor PackedHeads::project(const torch::Tensor& x_BTD, const HeadPanels::Panels& panels) const {
-  auto fused_PTF = at::empty({rows(), x_BTD.size(1), panels.weight_GFD.size(1)}, x_BTD.options());
+  const auto x = x_BTD.contiguous();
+  auto fused_PTF = at::empty({rows(), x.size(1), panels.features()}, x.options());
   for_each(rows(), [&](int64_t p) {
     const auto row = static_cast<size_t>(p);
-    const auto bias = panels.bias_GF.defined() ? panels.bias_GF[group_[row]] : torch::Tensor();
-    matmul_into(fused_PTF[p], x_BTD[sequence_[row]], panels.weight_GFD[group_[row]].t(), bias, /*relu=*/false);
+    panels.project(fused_PTF[p], x[sequence_[row]], group_[row]);
   });
   return fused_PTF;
 }
@@ -84,26 +123,22 @@ torch::Tensor PackedHeads::of_sequences(const torch::Tensor& values_B) const {
   return values_B.defined() ? values_B.index_select(0, sequence_P_.to(values_B.device())) : torch::Tensor();
 }
 
-torch::Tensor PackedHeads::join(torch::Tensor out_PTRE, const torch::Tensor& weight_BH, const Linear& out) const {
+torch::Tensor PackedHeads::join(const torch::Tensor& out_PTRE, const torch::Tensor& weight_BH,
+                                const HeadPanels::Panels& panels) const {
   const int64_t tokens = out_PTRE.size(1), inner = queries_ * width_;
-  const auto type = out_PTRE.scalar_type();
-  const auto weight_PR = weight_BH.reshape({batch_ * groups_, queries_}).index_select(0, place_P_).to(type);
-  const auto weighted_PTI = out_PTRE.mul_(weight_PR.view({rows(), 1, queries_, 1})).reshape({rows(), tokens, inner});
-  const auto& columns = out.weight.cast(type);  // [D, H E]
-  const auto sum_type = type == torch::kBFloat16 ? torch::kFloat : type;
-  auto sum_BTD = at::empty({batch_, tokens, columns.size(0)}, out_PTRE.options().dtype(sum_type));
+  const auto weight_PR =
+      weight_BH.reshape({batch_ * groups_, queries_}).index_select(0, place_P_).to(out_PTRE.scalar_type());
+  auto out_BTD = at::empty({batch_, tokens, panels.d_model()}, out_PTRE.options());
   for_each(batch_, [&](int64_t b) {
-    const auto sum = sum_BTD[b];
-    if (out.bias) sum.copy_(out.bias.tensor().detach().expand_as(sum));
-    const auto sequence = static_cast<size_t>(b);
-    for (int64_t p = first_row_[sequence]; p < first_row_[sequence + 1]; ++p) {
-      const bool is_first = p == first_row_[sequence] && !out.bias;
-      const auto panel =
-          columns.slice(1, group_[static_cast<size_t>(p)] * inner, (group_[static_cast<size_t>(p)] + 1) * inner);
-      matmul_into(sum, weighted_PTI[p], panel.t(), /*accumulate=*/!is_first);
-    }
+    const int64_t first = first_row_[static_cast<size_t>(b)], count = first_row_[static_cast<size_t>(b) + 1] - first;
+    // The sequence's heads side by side, so that one product sums over them.
+    auto weighted_TPRE = at::empty({tokens, count, queries_, width_}, out_PTRE.options());
+    at::mul_out(weighted_TPRE, out_PTRE.narrow(0, first, count).transpose(0, 1),
+                weight_PR.narrow(0, first, count).view({1, count, queries_, 1}));
+    panels.join(out_BTD[b], weighted_TPRE.view({tokens, count * inner}),
+                std::span(group_).subspan(static_cast<size_t>(first), static_cast<size_t>(count)));
   });
-  return sum_BTD.to(type);
+  return out_BTD;
 }
 
 }  // namespace prism
