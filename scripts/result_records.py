@@ -103,6 +103,13 @@ def perplexity(seeds):
     return [] if isinstance(seeds, Steps) else math.exp(mean(seeds))
 
 
+def bootstrap(gaps):
+    """The 95% interval of the mean of items' differences, in percent."""
+    picks = random.Random(1)
+    means = sorted(percent(sum(picks.choices(gaps, k=len(gaps))) / len(gaps)) for _ in range(1000))
+    return [means[24], means[974]]
+
+
 def percent(share):
     return 100 * share
 
@@ -283,9 +290,18 @@ class Records:
         gaps = [one - other for one, other in zip(right(arm), right(base), strict=True)]
         if balanced:
             gaps = [gap * weights.get(item, 0) for item, gap in enumerate(gaps)]
-        picks = random.Random(1)
-        means = sorted(percent(sum(picks.choices(gaps, k=len(gaps))) / len(gaps)) for _ in range(1000))
-        return [means[24], means[974]]
+        return bootstrap(gaps)
+
+    def changed_over_items(self, arm, heads, gain):
+        """The same of the change of accuracy that changed decisions of head budgets make."""
+        found = None
+        for path in self._runs(arm).values():
+            rows = {(row["budget_heads"], row["budget_gain"]): row for row in self._lines(path)}
+            own, other = (set(rows[one]["wrong"]) for one in (("own", "own"), (heads, gain)))
+            found = found or [0] * rows["own", "own"]["examples"]
+            for item in own | other:
+                found[item] += ((item in own) - (item in other)) / len(self._runs(arm))
+        return bootstrap(found)
 
     def task(self, model, name, figure="acc", error=False):
         """A figure of a task as prism eval --task measured it, accuracies and scores in percent, of each seed if the model

@@ -177,6 +177,7 @@ run_sweep() {
   $prism sweep "configs/sweeps/$1.json" --out "$study/$1" --records "$(records_of "$1")" --jobs "$jobs" --device "${PRISM_DEVICE:-cpu}"
   case "$1" in
     ladder_small | ladder_own_rates*) measure_heads "$1" ;;
+    budgets_*_cpu) measure_changes "$1" ;;
   esac
 }
 
@@ -189,6 +190,39 @@ measure_heads() {  # measures what each head of the finished ladder runs attends
     for kind in entropy heads; do $prism analyse $kind "$run" --data runs/ladder/data --sequences 1024 --json; done > "$out.tmp"
     mv "$out.tmp" "$out"
   done
+}
+
+measure_changes() {  # evaluates finished runs with head budgets as they are, and with parts of their decisions changed
+  local name=${1#budgets_} run out change
+  name=${name%_cpu}
+  for run in "$study/$1"/budget-seed*; do
+    out=docs/results/head-budgets/changed/$name-${run##*-}.jsonl
+    if [ -f "$out" ] || [ ! -d "$run/checkpoints" ] || [ ! -d "$(records_of "$1")/$(basename "$run")" ]; then continue; fi
+    for change in "own own" "all own" "own mean" "shuffled own" "random own"; do
+      $prism eval "$run" "$study/budgets/$name" --task classification --budget-heads "${change% *}" \
+        --budget-gain "${change#* }" --json
+    done | with_wrong_items "$study/budgets/$name/test.safetensors" > "$out.tmp"
+    mv "$out.tmp" "$out"
+  done
+}
+
+with_wrong_items() {  # TEST_FILE: replaces the classes predicted for all texts by the numbers of those that are wrong
+  python3 -c '
+import json, struct, sys
+
+with open(sys.argv[1], "rb") as file:
+    size, = struct.unpack("<Q", file.read(8))
+    first, end = json.loads(file.read(size))["labels"]["data_offsets"]
+    file.seek(8 + size + first)
+    labels = struct.unpack(f"<{(end - first) // 4}i", file.read(end - first))
+for line in sys.stdin:
+    row = json.loads(line)
+    predicted = row.pop("predicted")
+    for field in ("confusion", "recall", "precision", "f1"):
+        del row[field]
+    row["wrong"] = [item for item, pair in enumerate(zip(labels, predicted, strict=True)) if pair[0] != pair[1]]
+    print(json.dumps(row))
+' "$1"
 }
 
 runs_of() {  # SWEEP: folders of its records, and of SWEEP_rest's, in the order of the sweeps' arms
