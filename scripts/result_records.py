@@ -294,14 +294,16 @@ class Records:
 
     def changed_over_items(self, arm, heads, gain):
         """The same of the change of accuracy that changed decisions of head budgets make."""
-        found = None
-        for path in self._runs(arm).values():
+        runs, gaps = self._runs(arm), None
+        for path in runs.values():
             rows = {(row["budget_heads"], row["budget_gain"]): row for row in self._lines(path)}
+            if any("wrong" not in row for row in rows.values()):
+                raise Fault(f"expected the items that are wrong in the records of {arm}; found none.")
             own, other = (set(rows[one]["wrong"]) for one in (("own", "own"), (heads, gain)))
-            found = found or [0] * rows["own", "own"]["examples"]
+            gaps = gaps or [0] * rows["own", "own"]["examples"]
             for item in own | other:
-                found[item] += ((item in own) - (item in other)) / len(self._runs(arm))
-        return bootstrap(found)
+                gaps[item] += ((item in own) - (item in other)) / len(runs)
+        return bootstrap(gaps)
 
     def task(self, model, name, figure="acc", error=False):
         """A figure of a task as prism eval --task measured it, accuracies and scores in percent, of each seed if the model

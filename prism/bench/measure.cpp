@@ -53,7 +53,9 @@ std::vector<double> medians_in_turn(const std::vector<std::function<void()>>& ca
   std::vector<std::vector<double>> times(calls.size());
   for (int64_t i = 0; i < 1 + rounds; ++i)
     for (size_t c = 0; c < calls.size(); ++c) {
-      if (stop_signal() != 0) throw FailedError("bench", "stopped by a signal before all rounds; run it again.");
+      if (stop_signal() != 0)
+        throw FailedError("bench",
+                          "expected to finish all rounds; stopped by a signal; run it again, with fewer rounds.");
       const double ms = milliseconds(calls[c]);
       if (i > 0) times[c].push_back(ms);
     }

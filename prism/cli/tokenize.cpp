@@ -16,6 +16,7 @@
 #include "prism/core/files.h"
 #include "prism/core/progress.h"
 #include "prism/core/stop.h"
+#include "prism/core/text/counted.h"
 #include "prism/core/text/names.h"
 #include "prism/core/timer.h"
 #include "prism/data/chat/model_template.h"
@@ -170,9 +171,9 @@ void print_labelled_notes(const LabelledInfo& info) {
          info.dropped_examples);
   if (info.shared_examples > 0)
     tell(
-        "note: {} of the validation texts are also in the test files, so that the choice of a model by validation sees "
-        "them.\n",
-        info.shared_examples);
+        "note: {} for validation also in the test files; remove such texts from either, so that no model is chosen by "
+        "the test.\n",
+        counted(info.shared_examples, "text"));
   if (info.end_of_text < 0)
     tell("note: the tokenizer has no opening token, so nothing stands between the fields of a text.\n");
   if (info.valid_examples == 0)

@@ -52,8 +52,10 @@ class PackedWeight {
   torch::Tensor product(const torch::Tensor& x, const ProductOptions& options) const;
   /// The same for rows of prompts: x [M, in] -> out [M, out], both dense.
   void product_into(const torch::Tensor& out, const torch::Tensor& x, const ProductOptions& options) const;
-  /// The same with some columns of W alone: blocks of `width` columns, which stand side by side in x [M, blocks width].
-  /// @param width  even. @pre all values are bfloat16, and so are x, out and prompt_type().
+  /// f(x V^T + bias), where V [out, blocks width] holds blocks of `width` columns of W side by side, for rows of
+  /// prompts.
+  /// @param blocks  their numbers. @param width  even. @pre all values are bfloat16, and so are x, out and
+  /// prompt_type().
   void product_of_columns(const torch::Tensor& out, const torch::Tensor& x, std::span<const int64_t> blocks,
                           int64_t width, const ProductOptions& options) const;
   /// The values of some rows: ids [...] int64 -> [..., in] float32.

@@ -2,15 +2,17 @@
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace prism {
 namespace {
 
 using torch::Tensor;
 
-/// The same without gradients, on the CPU. No copy of x in another dtype is made, and padding is not read.
+/// Means on the CPU. No copy of x in another dtype is made, and padding is not read.
 template <class T>
 Tensor means_on_cpu(const Tensor& x_BTD, const Tensor& lengths_B) {
   const auto x = x_BTD.contiguous();
@@ -41,21 +43,46 @@ Tensor means_on_cpu(const Tensor& x_BTD, const Tensor& lengths_B) {
   return mean_BD;
 }
 
+Tensor means_on_cpu(const Tensor& x_BTD, const Tensor& lengths_B) {
+  return x_BTD.scalar_type() == torch::kBFloat16 ? means_on_cpu<c10::BFloat16>(x_BTD, lengths_B)
+                                                 : means_on_cpu<float>(x_BTD, lengths_B);
+}
+
+/// True at the positions of padding, [B, T, 1].
+Tensor padding_of(const Tensor& x_BTD, const Tensor& lengths_B) {
+  const auto lengths_B1 = lengths_B.to(x_BTD.device()).unsqueeze(1);
+  return (at::arange(x_BTD.size(1), lengths_B1.options()) >= lengths_B1).unsqueeze(2);
+}
+
+/// The same bits with gradients as without, so that layers that are recomputed decide twice alike.
+struct MeanFunction : torch::autograd::Function<MeanFunction> {
+  static torch::autograd::Variable forward(torch::autograd::AutogradContext* context,
+                                           const torch::autograd::Variable& x, const std::optional<Tensor>& lengths) {
+    context->save_for_backward({x, lengths.value_or(Tensor())});
+    return means_on_cpu(x, lengths.value_or(Tensor()));
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const auto &x_BTD = saved[0], &lengths_B = saved[1];
+    if (!lengths_B.defined())
+      return {(gradients[0] / x_BTD.size(1)).to(x_BTD.scalar_type()).unsqueeze(1).expand_as(x_BTD), Tensor()};
+    const auto share_BD = gradients[0] / lengths_B.unsqueeze(1).clamp_min(1).to(gradients[0].scalar_type());
+    const auto each_BTD = share_BD.to(x_BTD.scalar_type()).unsqueeze(1).expand_as(x_BTD);
+    return {each_BTD.masked_fill(padding_of(x_BTD, lengths_B), 0), Tensor()};
+  }
+};
+
 }  // namespace
 
 Tensor mean_of_rows(const Tensor& x_BTD, const Tensor& lengths_B, torch::ScalarType type) {
-  const bool needs_gradient = at::GradMode::is_enabled() && x_BTD.requires_grad();
-  if (x_BTD.is_cpu() && type == torch::kFloat && !needs_gradient) {
-    if (x_BTD.scalar_type() == torch::kBFloat16) return means_on_cpu<c10::BFloat16>(x_BTD, lengths_B);
-    if (x_BTD.scalar_type() == torch::kFloat) return means_on_cpu<float>(x_BTD, lengths_B);
-  }
+  const bool is_served = x_BTD.is_cpu() && type == torch::kFloat &&
+                         (x_BTD.scalar_type() == torch::kBFloat16 || x_BTD.scalar_type() == torch::kFloat);
+  if (is_served) return MeanFunction::apply(x_BTD, lengths_B.defined() ? std::optional(lengths_B) : std::nullopt);
   if (!lengths_B.defined()) return x_BTD.mean(1, /*keepdim=*/false, type);
-  const auto lengths_B1 = lengths_B.to(x_BTD.device()).unsqueeze(1);
-  const auto position_T = at::arange(x_BTD.size(1), lengths_B1.options());
-  const auto padding_BT1 = (position_T >= lengths_B1).unsqueeze(2);
   // Padding is replaced, since NaN times 0 is NaN.
-  const auto sum_BD = x_BTD.masked_fill(padding_BT1, 0).sum(1, /*keepdim=*/false, type);
-  return sum_BD / lengths_B1.clamp_min(1).to(type);
+  const auto sum_BD = x_BTD.masked_fill(padding_of(x_BTD, lengths_B), 0).sum(1, /*keepdim=*/false, type);
+  return sum_BD / lengths_B.to(x_BTD.device()).unsqueeze(1).clamp_min(1).to(type);
 }
 
 }  // namespace prism

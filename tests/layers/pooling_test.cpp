@@ -27,13 +27,28 @@ TEST(MeanOfRows, IsThatOfTheFirstPositions) {
   }
 }
 
-TEST(MeanOfRows, IsTheSameWithGradients) {
+TEST(MeanOfRows, HasTheSameBitsWithGradients) {
   torch::manual_seed(2);
-  const auto x_BTD = torch::randn({3, 9, 130});
-  const auto lengths_B = torch::tensor({9, 4, 7}, torch::kLong);
-  const auto with = mean_of_rows(x_BTD.detach().requires_grad_(), lengths_B, torch::kFloat);
-  EXPECT_TRUE(with.requires_grad());
-  EXPECT_TRUE(at::allclose(with.detach(), mean_of_rows(x_BTD, lengths_B, torch::kFloat), 1e-5, 1e-6));
+  const auto lengths_B = torch::tensor({9, 4, 7}, torch::kInt);
+  for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+    const auto x_BTD = torch::randn({3, 9, 130}).to(type);
+    for (const auto& lengths : {lengths_B, torch::Tensor()}) {
+      const auto with = mean_of_rows(x_BTD.detach().requires_grad_(), lengths, torch::kFloat);
+      EXPECT_TRUE(with.requires_grad());
+      EXPECT_TRUE(at::equal(with.detach(), mean_of_rows(x_BTD, lengths, torch::kFloat)));
+    }
+  }
+}
+
+TEST(MeanOfRows, HasTheGradientsOfLibTorch) {
+  torch::manual_seed(3);
+  const auto weight_BD = torch::randn({3, 130});
+  for (const auto& lengths : {torch::tensor({9, 4, 0}, torch::kLong), torch::Tensor()}) {
+    auto x_BTD = torch::randn({3, 9, 130}).requires_grad_(), y_BTD = x_BTD.detach().to(torch::kDouble).requires_grad_();
+    (mean_of_rows(x_BTD, lengths, torch::kFloat) * weight_BD).sum().backward();
+    (mean_of_rows(y_BTD, lengths, torch::kDouble) * weight_BD).sum().backward();
+    EXPECT_TRUE(at::allclose(x_BTD.grad().to(torch::kDouble), y_BTD.grad(), 1e-5, 1e-6));
+  }
 }
 
 }  // namespace

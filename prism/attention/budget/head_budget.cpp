@@ -89,10 +89,12 @@ void HeadBudget::choose(BudgetDecision& decision, const BudgetChange& change,
   auto& [s_B, p_BH, kept_BH] = decision;
   auto count_B = s_B.detach();
   torch::Tensor order_BH;  // of which the largest are kept
-  if (config_.kind == "random" || change.heads == Heads::drawn) {
+  if (change.heads == Heads::drawn) {
     p_BH = equal_probabilities(s_B.size(0), s_B.options());
+    count_B = at::full_like(count_B, change.drawn_share);
+  }
+  if (config_.kind == "random" || change.heads == Heads::drawn) {
     order_BH = draw_BH();
-    if (change.heads == Heads::drawn) count_B = at::full_like(count_B, change.drawn_share);
   } else if (change.heads == Heads::shuffled) {
     p_BH = p_BH.gather(1, draw_BH().argsort(/*stable=*/true, 1, false));
   }
@@ -120,7 +122,7 @@ HeadWeights HeadBudget::decide(const torch::Tensor& x_BTD, const ForwardContext&
   const auto gain_B = std::isnan(change.gain) ? s_B : at::full_like(s_B, change.gain);
   auto weight_BH = gain_B.unsqueeze(1) * static_cast<double>(heads_) * p_BH;
   if (trains) {
-    // All heads train, but drawn ones have equal weights, so that without this all would count alike.
+    // Heads of equal p: training would ignore the draw if the others were not zeroed.
     if (config_.train_topk || config_.kind == "random") weight_BH = weight_BH * kept_BH;
     return {weight_BH, {}};
   }

@@ -1,6 +1,7 @@
 // The head budget of one layer: decides for each text, or each prompt, how many heads count, and which.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "prism/attention/forward_context.h"

@@ -25,6 +25,11 @@ void for_each(int64_t count, const std::function<void(int64_t)>& work) {
   });
 }
 
+/// Returns true if prism's kernels multiply with packed weights of this dtype.
+bool packs(const torch::Tensor& weight) {
+  return weight.is_cpu() && weight.scalar_type() == torch::kBFloat16 && PackedWeight::prompt_type() == torch::kBFloat16;
+}
+
 }  // namespace
 
 HeadPanels::Panels::Panels(const Linear& qkv, const Linear& out, const LayerConfig& layer, torch::ScalarType type)
@@ -41,10 +46,10 @@ HeadPanels::Panels::Panels(const Linear& qkv, const Linear& out, const LayerConf
   };
   if (qkv.bias) bias_GF_ = regrouped(qkv.bias.tensor().detach());
   if (out.bias) bias_D_ = out.bias.tensor().detach();
-  weight_GFD_ = regrouped(qkv.weight.cast(type).detach());
-  const auto output_DF = out.weight.cast(type).detach();
-  const bool is_packed = weight_GFD_.is_cpu() && type == torch::kBFloat16 && PackedWeight::prompt_type() == type;
-  if (!is_packed || inner_ % 2 != 0) {
+  // Not Weight::cast(), which would keep its copy.
+  weight_GFD_ = regrouped(qkv.weight.tensor().detach().to(type));
+  const auto output_DF = out.weight.tensor().detach().to(type);
+  if (!packs(weight_GFD_) || inner_ % 2 != 0) {
     output_GID_ = output_DF.unflatten(1, {groups, inner_}).permute({1, 2, 0}).contiguous();
     return;
   }
@@ -69,14 +74,15 @@ void HeadPanels::Panels::project(const torch::Tensor& out_TF, const torch::Tenso
 void HeadPanels::Panels::join(const torch::Tensor& out_TD, const torch::Tensor& x_TI,
                               std::span<const int64_t> groups) const {
   if (packed_output_) return packed_output_->product_of_columns(out_TD, x_TI, groups, inner_, {.bias = bias_D_});
-  const auto chosen = torch::tensor(at::ArrayRef<int64_t>(groups.data(), groups.size()), torch::kLong);
-  const auto output_ID = output_GID_.index_select(0, chosen.to(output_GID_.device())).flatten(0, 1);
+  std::vector<torch::Tensor> chosen;
+  for (const int64_t group : groups) chosen.push_back(output_GID_[group]);
+  const auto output_ID = chosen.size() == 1 ? chosen[0] : at::cat(chosen);
   matmul_into(out_TD, x_TI, output_ID, bias_D_, /*relu=*/false);
 }
 
 const HeadPanels::Panels& HeadPanels::of(const Linear& qkv, const Linear& out, const LayerConfig& layer,
                                          torch::ScalarType type) {
-  Key key{type, {}};
+  Key key{type, PackedWeight::prompt_type(), {}};
   for (const auto* linear : {&qkv, &out})
     for (const auto* weight : {&linear->weight, &linear->bias})
       if (*weight)

@@ -54,6 +54,7 @@ class HeadPanels {
   /// Identifies the values that the panels were made from.
   struct Key {
     torch::ScalarType type = torch::kFloat;
+    std::optional<torch::ScalarType> packed_type;         ///< of prompts, on this processor
     std::vector<std::pair<const void*, int64_t>> values;  ///< memory and version of each weight
     bool operator==(const Key&) const = default;
   };

@@ -248,6 +248,7 @@ void Reading::read_text(const ReadingWords& words) {
     ids_ = first_tokens(source, tokenizer(), tokens_);
   } else {
     check_utf8(text, "analyse");
+    PRISM_CHECK(!text.empty(), "analyse", "--text: expected a text; found nothing; give one.");
     ids_ = opening_of(tokenizer());
     append_tokens(ids_, tokenizer(), text);
     PRISM_CHECK(static_cast<int64_t>(ids_.size()) <= tokens_, "analyse",

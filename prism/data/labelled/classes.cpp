@@ -62,16 +62,18 @@ void check_no_header(const std::vector<FoundLabel>& labels) {
               found->place, short_line(found->text, 60));
 }
 
-/// Refuses labels that are numbers in some rows and not in others, as a slip of the pen makes them.
+/// Refuses a slip of the pen: labels that are no numbers, each in one row, among numbers.
 void check_one_kind(const std::vector<FoundLabel>& labels) {
   const auto is_number = [](const FoundLabel& label) { return whole_number(label.text).has_value(); };
   const auto number = std::find_if(labels.begin(), labels.end(), is_number);
   const auto other = std::find_if_not(labels.begin(), labels.end(), is_number);
-  if (number == labels.end() || other == labels.end()) return;
-  throw InputError("tokenize",
-                   fmt::format("{}: expected a whole number as the label, as {} at {}; found \"{}\"; correct "
-                               "the row, or name all classes with --classes.",
-                               other->place, number->text, number->place, short_line(other->text, 60)));
+  const bool is_slip = number != labels.end() && other != labels.end() &&
+                       std::all_of(labels.begin(), labels.end(),
+                                   [&](const FoundLabel& label) { return is_number(label) || label.rows <= 1; });
+  PRISM_CHECK(!is_slip, "tokenize",
+              "{}: expected a number as the label, such as {} at {}; found \"{}\", which no other row has; correct the "
+              "row, or list all classes in a file for --classes.",
+              other->place, number->text, number->place, short_line(other->text, 60));
 }
 
 void check_count(size_t count) {

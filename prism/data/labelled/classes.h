@@ -28,7 +28,8 @@ struct ClassMap {
 ///                and words are ordered by their bytes.
 /// @throws InputError naming the place: a label that is none of the classes; numbers that do not show where they begin,
 ///         or have gaps; without names, a label that only stands where a CSV may have its row of names, while each
-///         other one has two rows or more, or all others are whole numbers and it is none; fewer than two classes; a
+///         other one has two rows or more, or all others are whole numbers and it is none; without names, labels that
+///         are none and stand in one row each, among whole numbers; fewer than two classes; a
 ///         name twice.
 ClassMap map_classes(const std::vector<FoundLabel>& labels, std::vector<std::string> names);
 

@@ -57,7 +57,8 @@ void check_layer(const Json& line, const std::string& place) {
     number_of(line.at(name));
   check_head_values(line.at("head_kept"), "shares", place);
   const auto heads = line.at("heads").get<int64_t>();
-  PRISM_CHECK(heads >= 1 && std::ssize(line.at("head_kept")) == heads, "report",
+  PRISM_CHECK(heads >= 1, "report", "{}: expected at least one head; found {}; correct the line.", place, heads);
+  PRISM_CHECK(std::ssize(line.at("head_kept")) == heads, "report",
               "{}: expected head_kept of {} heads; found {}; correct the line.", place, heads,
               line.at("head_kept").size());
 }

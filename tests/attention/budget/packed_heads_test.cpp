@@ -80,10 +80,11 @@ TEST_P(PackedAttention, FollowsChangesOfTheWeights) {
   const torch::NoGradGuard no_gradients;
   const auto before = attention(x_BTD, context);
   attention.qkv.weight.tensor().mul_(2);
-  const auto after = attention(x_BTD, context);
-  EXPECT_FALSE(at::equal(before, after));
+  EXPECT_FALSE(at::equal(before, attention(x_BTD, context)));
   attention.qkv.weight.tensor().mul_(0.5);
   EXPECT_TRUE(at::equal(before, attention(x_BTD, context)));
+  attention.out.weight.tensor().mul_(2);
+  EXPECT_FALSE(at::equal(before, attention(x_BTD, context)));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -105,18 +106,33 @@ INSTANTIATE_TEST_SUITE_P(
                                },
                                true, false, true},
                     PackedCase{"InBfloat16", [](LayerConfig& layer) { layer.output_bias = true; }, false, true, false,
-                               torch::kBFloat16}),
+                               torch::kBFloat16},
+                    PackedCase{"InBfloat16WithGroupedQueries",
+                               [](LayerConfig& layer) {
+                                 layer.kv_heads = 2;
+                                 layer.qkv_bias = true;
+                                 layer.rotary.kind = "rope";
+                               },
+                               true, false, true, torch::kBFloat16},
+                    PackedCase{"InBfloat16WithAnOddWidth",
+                               [](LayerConfig& layer) {
+                                 layer.head_dim = 5;
+                                 layer.qkv_bias = true;
+                               },
+                               false, true, false, torch::kBFloat16}),
     [](const auto& made) { return made.param.name; });
 
 TEST(PackedHeads, FollowChangesOfABias) {
-  const auto attention = drawn_attention({"", [](LayerConfig& layer) { layer.qkv_bias = true; }});
+  const auto attention = drawn_attention({"", [](LayerConfig& layer) { layer.qkv_bias = layer.output_bias = true; }});
   const auto x_BTD = drawn_texts(torch::kFloat);
   ForwardContext context;
   context.budget_tau = 0.5;
   const torch::NoGradGuard no_gradients;
-  const auto before = attention(x_BTD, context);
-  attention.qkv.bias.tensor().add_(1);
-  EXPECT_FALSE(at::equal(before, attention(x_BTD, context)));
+  for (const auto* bias : {&attention.qkv.bias, &attention.out.bias}) {
+    const auto before = attention(x_BTD, context);
+    bias->tensor().add_(1);
+    EXPECT_FALSE(at::equal(before, attention(x_BTD, context)));
+  }
 }
 
 TEST(PackedHeads, ComputesAGroupIfOneOfItsHeadsIsKept) {

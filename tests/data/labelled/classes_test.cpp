@@ -52,8 +52,11 @@ TEST(ClassMap, NumbersShowWhereTheyBeginAndHaveNoGaps) {
 
 TEST(ClassMap, RefusesNumbersAmongOtherLabels) {
   EXPECT_REFUSED(map_classes(found_labels({"1", "2", "3a"}), {}),
-                 "t.csv, line 3: expected a whole number as the label, as 1 at t.csv, line 1; found \"3a\"");
-  EXPECT_REFUSED(map_classes(found_labels({"0.5", "1"}), {}), "t.csv, line 1: expected a whole number");
+                 "t.csv, line 3: expected a number as the label, such as 1 at t.csv, line 1; found \"3a\"");
+  EXPECT_REFUSED(map_classes(found_labels({"0.5", "1"}), {}), "t.csv, line 1: expected a number");
+  auto labels = found_labels({"1", "2", "other"});
+  labels[2].rows = 2;
+  EXPECT_EQ(map_classes(labels, {}).names, (Names{"1", "2", "other"})) << "a class of its own";
   EXPECT_EQ(map_classes(found_labels({"5", "more"}), {"5", "more"}).class_of_label, (Classes{0, 1}));
 }
 

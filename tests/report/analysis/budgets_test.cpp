@@ -86,7 +86,7 @@ TEST(BudgetLines, ThatLackAFieldAreRefused) {
   Json layer = Json::parse(budgets_line("all", "all", 0, 0.25));
   layer["head_kept"].push_back(0.5);
   EXPECT_REFUSED(records.add(layer, "here"), "expected head_kept of 2 heads; found 3");
-  for (const auto& [field, value, words] : {std::tuple{"heads", Json(-8), "expected head_kept of -8 heads"},
+  for (const auto& [field, value, words] : {std::tuple{"heads", Json(-8), "expected at least one head; found -8"},
                                             {"by", Json("../evil"), "expected a division by"}}) {
     layer = Json::parse(budgets_line("all", "all", 0, 0.25));
     layer[field] = value;
