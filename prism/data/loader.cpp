@@ -92,6 +92,17 @@ void check_not_labelled(const fs::path& folder) {
 
 }  // namespace
 
+void check_numbers(const fs::path& file, int64_t vocab_size, int64_t end_of_text,
+                   std::initializer_list<int64_t> counts) {
+  PRISM_CHECK(vocab_size >= 1 && vocab_size <= INT32_MAX && end_of_text >= -1 && end_of_text < vocab_size, "dataset",
+              "{}: expected a vocabulary that holds the opening token; found {} tokens and id {}; run prism tokenize "
+              "again.",
+              file.string(), vocab_size, end_of_text);
+  for (const int64_t count : counts)
+    PRISM_CHECK(count >= 0, "dataset", "{}: expected counts of at least 0; found {}; run prism tokenize again.",
+                file.string(), count);
+}
+
 std::optional<DatasetInfo> read_dataset_info(const fs::path& folder) {
   const fs::path path = folder / kDatasetInfoName;
   if (!is_there(path)) return std::nullopt;
@@ -99,16 +110,9 @@ std::optional<DatasetInfo> read_dataset_info(const fs::path& folder) {
   const auto info = fields_from_json<DatasetInfo>(read_json(path.string()), path.string());
   PRISM_CHECK(info.prism_format == 1, "dataset", "{}: expected prism_format 1; found {}; use a newer prism.",
               path.string(), info.prism_format);
-  PRISM_CHECK(info.vocab_size >= 1 && info.vocab_size <= INT32_MAX && info.end_of_text >= -1 &&
-                  info.end_of_text < info.vocab_size,
-              "dataset",
-              "{}: expected a vocabulary that holds the opening token; found {} tokens and id {}; run prism "
-              "tokenize again.",
-              path.string(), info.vocab_size, info.end_of_text);
-  for (const int64_t count : {info.train_tokens, info.train_documents, info.train_bytes, info.valid_tokens,
-                              info.valid_documents, info.valid_bytes})
-    PRISM_CHECK(count >= 0, "dataset", "{}: expected counts of at least 0; found {}; run prism tokenize again.",
-                path.string(), count);
+  check_numbers(path, info.vocab_size, info.end_of_text,
+                {info.train_tokens, info.train_documents, info.train_bytes, info.valid_tokens, info.valid_documents,
+                 info.valid_bytes});
   const std::optional<int64_t> train = info.train_assistant_tokens, valid = info.valid_assistant_tokens;
   PRISM_CHECK(
       train.has_value() == valid.has_value() && train.value_or(0) >= 0 && valid.value_or(0) >= 0 &&

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -51,6 +52,11 @@ struct DatasetInfo {
     v("valid_assistant_tokens", valid_assistant_tokens, "tokens of the assistant in the validation shards");
   }
 };
+
+/// Checks the numbers that data.json has for shards and for labelled examples alike. @param file  for messages.
+/// @throws InputError for a vocabulary without the opening token (-1: there is none), or a count below 0.
+void check_numbers(const std::filesystem::path& file, int64_t vocab_size, int64_t end_of_text,
+                   std::initializer_list<int64_t> counts);
 
 /// Reads data.json from a folder of shards. std::nullopt if `prism tokenize` did not make the shards and there is none.
 /// @throws InputError if it is damaged.

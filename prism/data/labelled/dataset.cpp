@@ -67,15 +67,9 @@ LabelledInfo read_labelled_info(const fs::path& folder) {
   PRISM_CHECK(info.scheme.classes.size() >= 2, "dataset",
               "{}: expected at least 2 classes; found {}; make the data again.", file.string(),
               info.scheme.classes.size());
-  PRISM_CHECK(info.vocab_size >= 1 && info.vocab_size <= INT32_MAX && info.end_of_text >= -1 &&
-                  info.end_of_text < info.vocab_size,
-              "dataset",
-              "{}: expected a vocabulary that holds the opening token; found {} tokens and id {}; make the data again.",
-              file.string(), info.vocab_size, info.end_of_text);
-  for (const int64_t count : {info.train_examples, info.valid_examples, info.test_examples, info.train_tokens,
-                              info.valid_tokens, info.test_tokens, info.dropped_examples, info.shared_examples})
-    PRISM_CHECK(count >= 0, "dataset", "{}: expected counts of at least 0; found {}; make the data again.",
-                file.string(), count);
+  check_numbers(file, info.vocab_size, info.end_of_text,
+                {info.train_examples, info.valid_examples, info.test_examples, info.train_tokens, info.valid_tokens,
+                 info.test_tokens, info.dropped_examples, info.shared_examples});
   return info;
 }
 
