@@ -113,7 +113,8 @@ torch::Tensor Attention::over_kept_heads(const torch::Tensor& x_BTD, const HeadW
   if (context.cache != nullptr) append_to_cache(input, context);
   input.documents_BS = packed.of_sequences(context.documents_BT);
   input.q_lengths_B = input.kv_lengths_B = packed.of_sequences(context.lengths_B);
-  return packed.join(attend(input, context.backend).out_BTHE, chosen.weight_BH * chosen.kept_BH, panels);
+  input.head_weights_BH = packed.of_heads(chosen.weight_BH * chosen.kept_BH);
+  return packed.join(attend(input, context.backend).out_BTHE, panels);
 }
 
 void Attention::append_to_cache(AttentionInput& input, const ForwardContext& context) const {
@@ -178,14 +179,19 @@ torch::Tensor Attention::over_rows(const torch::Tensor& x_BTD, const ForwardCont
   input.q_lengths_B = input.kv_lengths_B = context.lengths_B;
   if (context.probe != nullptr) context.probe->observe_attention(index_, input);
   input.kept_heads_BH = chosen.kept_BH;
+  // With gradients, w is differentiated. A layer that is recomputed runs first without them, and must give the same
+  // bits (models/recompute.h).
+  const bool differentiable =
+      chosen.weight_BH.defined() && (at::GradMode::is_enabled() || context.auxiliary != nullptr);
+  if (!differentiable) input.head_weights_BH = chosen.weight_BH;
   std::unique_ptr<SelectorState> of_call;
   auto out_BTHE = (context.prefill == nullptr
                        ? attend(input, context.backend)
                        : context.prefill->attend(index_, input, *pairs_, of_call, /*prompt_length=*/0, context.backend))
                       .out_BTHE;
-  if (chosen.weight_BH.defined()) {
-    const auto weight = chosen.weight_BH.view({x_BTD.size(0), 1, config_.heads, 1}).to(out_BTHE.scalar_type());
-    out_BTHE = at::GradMode::is_enabled() ? out_BTHE * weight : out_BTHE.mul_(weight);  // in place: less memory traffic
+  if (differentiable) {
+    const auto weight = chosen.weight_BH.view({x_BTD.size(0), 1, config_.heads, 1});
+    out_BTHE = out_BTHE * weight.to(out_BTHE.scalar_type());
   }
   return projected(out_BTHE.flatten(2), context);
 }

@@ -5,6 +5,7 @@
 #include "prism/core/error.h"
 #include "prism/kernels/gemm/gemm.h"
 #include "prism/kernels/memory/scratch.h"
+#include "prism/kernels/row_kernels.h"
 
 namespace prism {
 namespace {
@@ -60,6 +61,29 @@ void multiply(const gemm::Kernels& kernels, gemm::Problem& p) {
   kernels.multiply(p);
 }
 
+/// The kernels for a float32 product x w^T of few rows, or null. @param b  w^T
+const rows::Kernels* kernels_for_few_rows(const Tensor& out, const Tensor& a, const Tensor& b) {
+  const bool served = a.scalar_type() == torch::kFloat && a.size(0) < kFewestRows && out.numel() > 0 &&
+                      a.stride(1) == 1 && b.stride(0) == 1 && out.stride(1) == 1;
+  return served ? row_kernels(a, torch::kFloat) : nullptr;
+}
+
+void project(const rows::Kernels& kernels, const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& bias,
+             bool relu) {
+  rows::Projection p;
+  p.inner = a.size(1);
+  p.x_rows = a.size(0);
+  p.x_stride = a.stride(0);
+  p.w_stride = b.stride(1);
+  p.y_stride = out.stride(0);
+  p.x = a.const_data_ptr<float>();
+  p.w = b.const_data_ptr<float>();
+  p.bias = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
+  p.relu = relu;
+  p.y = out.mutable_data_ptr<float>();
+  for_rows(kernels.project, p, b.size(1), p.inner * p.x_rows);
+}
+
 void check_shapes(const Tensor& out, const Tensor& a, const Tensor& b) {
   PRISM_ASSERT(a.dim() == 2 && b.dim() == 2 && out.dim() == 2 && a.size(1) == b.size(0) && out.size(0) == a.size(0) &&
                    out.size(1) == b.size(1) && a.scalar_type() == b.scalar_type(),
@@ -104,6 +128,7 @@ void matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, const Tens
     p.relu = relu;
     return multiply(*kernels, p);
   }
+  if (const auto* kernels = kernels_for_few_rows(out, a, b)) return project(*kernels, out, a, b, bias, relu);
   Tensor result = out;
   at::mm_out(result, a, b);
   if (bias.defined()) result.add_(bias);

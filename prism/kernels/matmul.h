@@ -1,4 +1,5 @@
-// Matrix products, by prism's kernels (kernels/gemm) if the processor supports them, else by LibTorch's.
+// Matrix products, by prism's kernels (kernels/gemm; kernels/rows for few rows) if the processor supports them, else by
+// LibTorch's.
 #pragma once
 
 #include <torch/types.h>

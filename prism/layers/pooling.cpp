@@ -5,7 +5,10 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
+
+#include "prism/kernels/row_kernels.h"
 
 namespace prism {
 namespace {
@@ -13,39 +16,36 @@ namespace {
 using torch::Tensor;
 
 /// Means on the CPU. No copy of x in another dtype is made, and padding is not read.
-template <class T>
-Tensor means_on_cpu(const Tensor& x_BTD, const Tensor& lengths_B) {
+Tensor means_of(const rows::Kernels& kernels, const Tensor& x_BTD, const Tensor& lengths_B) {
   const auto x = x_BTD.contiguous();
   const int64_t tokens = x.size(1), width = x.size(2);
   const auto lengths = lengths_B.defined() ? lengths_B.to(torch::kCPU, torch::kLong).contiguous() : Tensor();
   auto mean_BD = at::zeros({x.size(0), width}, x.options().dtype(torch::kFloat));
-  const auto* from = x.const_data_ptr<T>();
+  const auto* values = static_cast<const std::byte*>(x.const_data_ptr());
   auto* means = mean_BD.mutable_data_ptr<float>();
   constexpr int64_t kColumns = 128;  // of a thread's share, so that a single text occupies all threads
   const int64_t shares = (width + kColumns - 1) / kColumns;
   at::parallel_for(0, x.size(0) * shares, 1, [&](int64_t first, int64_t end) {
     for (int64_t i = first; i < end; ++i) {
-      const int64_t b = i / shares, column = i % shares * kColumns, count = std::min(kColumns, width - column);
+      const int64_t b = i / shares, column = i % shares * kColumns;
       const int64_t length = lengths.defined() ? std::min(tokens, lengths.const_data_ptr<int64_t>()[b]) : tokens;
-      float* mean = means + b * width + column;
-      const T* row = from + b * tokens * width + column;
-      int64_t t = 0;
-      for (; t + 4 <= length; t += 4, row += 4 * width)  // the sums are read and written once for four rows
-        for (int64_t d = 0; d < count; ++d)
-          mean[d] += (static_cast<float>(row[d]) + static_cast<float>(row[d + width])) +
-                     (static_cast<float>(row[d + 2 * width]) + static_cast<float>(row[d + 3 * width]));
-      for (; t < length; ++t, row += width)
-        for (int64_t d = 0; d < count; ++d) mean[d] += static_cast<float>(row[d]);
+      rows::ColumnSums share;
+      share.type = row_type(x.scalar_type());
+      share.width = std::min(kColumns, width - column);
+      share.stride = width;
+      share.x = values + (b * tokens * width + column) * x.element_size();
+      share.sums = means + b * width + column;
+      kernels.add(share, 0, length);
       const auto divisor = static_cast<float>(std::max<int64_t>(1, length));
-      for (int64_t d = 0; d < count; ++d) mean[d] /= divisor;
+      for (int64_t d = 0; d < share.width; ++d) share.sums[d] /= divisor;
     }
   });
   return mean_BD;
 }
 
-Tensor means_on_cpu(const Tensor& x_BTD, const Tensor& lengths_B) {
-  return x_BTD.scalar_type() == torch::kBFloat16 ? means_on_cpu<c10::BFloat16>(x_BTD, lengths_B)
-                                                 : means_on_cpu<float>(x_BTD, lengths_B);
+/// The kernels for means in float32, or null.
+const rows::Kernels* kernels_for(const Tensor& x_BTD) {
+  return row_kernels(x_BTD, x_BTD.scalar_type());
 }
 
 /// True at the positions of padding, [B, T, 1].
@@ -59,7 +59,7 @@ struct MeanFunction : torch::autograd::Function<MeanFunction> {
   static torch::autograd::Variable forward(torch::autograd::AutogradContext* context,
                                            const torch::autograd::Variable& x, const std::optional<Tensor>& lengths) {
     context->save_for_backward({x, lengths.value_or(Tensor())});
-    return means_on_cpu(x, lengths.value_or(Tensor()));
+    return means_of(*kernels_for(x), x, lengths.value_or(Tensor()));
   }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
@@ -76,9 +76,8 @@ struct MeanFunction : torch::autograd::Function<MeanFunction> {
 }  // namespace
 
 Tensor mean_of_rows(const Tensor& x_BTD, const Tensor& lengths_B, torch::ScalarType type) {
-  const bool is_served = x_BTD.is_cpu() && type == torch::kFloat &&
-                         (x_BTD.scalar_type() == torch::kBFloat16 || x_BTD.scalar_type() == torch::kFloat);
-  if (is_served) return MeanFunction::apply(x_BTD, lengths_B.defined() ? std::optional(lengths_B) : std::nullopt);
+  if (type == torch::kFloat && kernels_for(x_BTD) != nullptr)
+    return MeanFunction::apply(x_BTD, lengths_B.defined() ? std::optional(lengths_B) : std::nullopt);
   if (!lengths_B.defined()) return x_BTD.mean(1, /*keepdim=*/false, type);
   // Padding is replaced, since NaN times 0 is NaN.
   const auto sum_BD = x_BTD.masked_fill(padding_of(x_BTD, lengths_B), 0).sum(1, /*keepdim=*/false, type);

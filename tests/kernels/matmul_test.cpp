@@ -62,6 +62,18 @@ TEST(Matmul, AddsABiasAndDropsWhatIsNegative) {
     // The last shape has several blocks of the inner axis.
     for (const auto& [rows, inner] : {std::pair{3, 75}, {130, 75}, {64, 64}, {70, 4200}}) {
       SCOPED_TRACE(isa_name(isa));
+      const auto x = random(rows, inner + 3, torch::kFloat, false).narrow(1, 0, inner),
+                 w = random(83, inner + 5, torch::kFloat, false).narrow(1, 0, inner), shift = torch::randn({83});
+      x[rows - 1][0] = std::numeric_limits<float>::quiet_NaN();
+      for (const bool transposed : {false, true}) {  // of few rows, w is read in place
+        const auto wt = transposed ? w.t() : w.t().contiguous();
+        const auto sum = torch::empty({rows, 90}).narrow(1, 0, 83), relu = torch::empty({rows, 90}).narrow(1, 0, 83);
+        matmul_into(sum, x, wt, shift, /*relu=*/false);
+        matmul_into(relu, x, wt, shift, /*relu=*/true);
+        expect_close(sum.narrow(0, 0, rows - 1), x.narrow(0, 0, rows - 1), wt, shift.to(torch::kDouble));
+        EXPECT_TRUE(at::equal(relu.narrow(0, 0, rows - 1), sum.narrow(0, 0, rows - 1).relu()));
+        EXPECT_TRUE(relu[rows - 1].isnan().all().item<bool>()) << "a NaN stays";
+      }
       const auto a = random(rows, inner, torch::kBFloat16, false), b = random(inner, 83, torch::kBFloat16, true);
       const auto bias = 10 * torch::randn({83});
       const auto product = matmul(a, b, torch::kFloat) + bias;

@@ -43,6 +43,9 @@ struct BudgetChange {
   Heads heads = Heads::own;
   double drawn_share = 1;
   double gain = NAN;  ///< the s in w = s H p; NaN: the text's own. The number of heads stays.
+
+  bool is_none() const { return heads == Heads::own && std::isnan(gain); }
+  bool is_random() const { return heads == Heads::drawn || heads == Heads::shuffled; }
 };
 
 class Budgets {
@@ -63,7 +66,8 @@ class Budgets {
   const std::vector<BudgetDecision>& decisions() const { return *decisions_; }
   void record(size_t layer, BudgetDecision decision) const;
 
-  /// Changes the decisions of passes outside training. @param by_layer  empty, or one for each of the model's layers.
+  /// Changes the decisions of passes outside training and without gradients. @param by_layer  empty, or one for each of
+  /// the model's layers.
   void change(std::vector<BudgetChange> by_layer) { changes_ = std::move(by_layer); }
   BudgetChange change_of(size_t layer) const { return changes_.empty() ? BudgetChange() : changes_.at(layer); }
 

@@ -2,9 +2,7 @@
 
 #include <ATen/Functions.h>
 
-#include <cmath>
-#include <functional>
-
+#include "prism/attention/budget/choose_heads.h"
 #include "prism/core/error.h"
 #include "prism/layers/pooling.h"
 
@@ -64,17 +62,24 @@ HeadWeights HeadBudget::operator()(const torch::Tensor& x_BTD, const ForwardCont
   return decided;
 }
 
+torch::Tensor HeadBudget::draw(const ForwardContext& context, int64_t batch) const {
+  const int64_t first = context.rows.empty() ? 0 : context.rows[0].draw;
+  return (context.budgets != nullptr ? *context.budgets : Budgets(/*tau=*/1)).normal(index_, batch, heads_, first);
+}
+
 BudgetDecision HeadBudget::read(const torch::Tensor& x_BTD, const ForwardContext& context, double tau) const {
   const int64_t batch = x_BTD.size(0);
   if (config_.kind == "random") {
     const auto options = x_BTD.options().dtype(torch::kFloat);
-    return {at::full({batch}, config_.share, options), equal_probabilities(batch, options), {}};
+    return {at::full({batch}, config_.share, options),
+            at::full({batch, heads_}, 1.0 / static_cast<double>(heads_), options),
+            {}};
   }
   const auto h_BD = summary(x_BTD, context);
   const auto s_B = config_.kind == "learned" ? share(hidden.relu(h_BD)).squeeze(1).sigmoid()
                                              : at::full({batch}, config_.share, h_BD.options());
   auto z_BH = scores(h_BD);
-  if (context.auxiliary == nullptr) return {s_B, (z_BH / tau).log_softmax(1).exp(), {}};
+  if (context.auxiliary == nullptr) return {s_B, (z_BH / tau).softmax(1), {}};
   const auto& budgets = *context.budgets;
   const double sigma = budgets.schedule().sigma(budgets.progress());
   if (sigma > 0) z_BH = z_BH + (sigma * budgets.normal(index_, batch, heads_)).to(z_BH.options());
@@ -83,44 +88,19 @@ BudgetDecision HeadBudget::read(const torch::Tensor& x_BTD, const ForwardContext
   return {s_B, log_p_BH.exp(), {}};
 }
 
-void HeadBudget::choose(BudgetDecision& decision, const BudgetChange& change,
-                        const std::function<torch::Tensor()>& draw_BH) const {
-  using Heads = BudgetChange::Heads;
-  auto& [s_B, p_BH, kept_BH] = decision;
-  auto count_B = s_B.detach();
-  torch::Tensor order_BH;  // of which the largest are kept
-  if (change.heads == Heads::drawn) {
-    p_BH = equal_probabilities(s_B.size(0), s_B.options());
-    count_B = at::full_like(count_B, change.drawn_share);
-  }
-  if (config_.kind == "random" || change.heads == Heads::drawn) {
-    order_BH = draw_BH();
-  } else if (change.heads == Heads::shuffled) {
-    p_BH = p_BH.gather(1, draw_BH().argsort(/*stable=*/true, 1, false));
-  }
-  if (!order_BH.defined()) order_BH = p_BH.detach();
-  kept_BH = change.heads == Heads::all ? at::ones_like(p_BH, torch::kBool) : largest_heads(count_B, order_BH);
-}
-
 HeadWeights HeadBudget::decide(const torch::Tensor& x_BTD, const ForwardContext& context, double tau) const {
-  const bool trains = context.auxiliary != nullptr;
   const Budgets* budgets = context.budgets;
-  PRISM_ASSERT(!trains || budgets != nullptr, "budget", "training without Budgets");
   if (budgets != nullptr) tau = budgets->tau();
-  const auto change = budgets != nullptr ? budgets->change_of(index_) : BudgetChange();
-  PRISM_ASSERT(!trains || (change.heads == BudgetChange::Heads::own && std::isnan(change.gain)), "budget",
-               "training with changed decisions");
-  auto decision = read(x_BTD, context, tau);
-  choose(decision, change, [&] {
-    const int64_t draw = context.rows.empty() ? 0 : context.rows[0].draw;
-    return (budgets != nullptr ? *budgets : Budgets(tau))
-        .normal(index_, x_BTD.size(0), heads_, draw)
-        .to(x_BTD.device());
-  });
-  const auto& [s_B, p_BH, kept_BH] = decision;
+  const bool trains = context.auxiliary != nullptr;
+  if (!trains && !at::GradMode::is_enabled()) return decide_without_gradients(x_BTD, context, tau);
+  PRISM_ASSERT(!trains || budgets != nullptr, "budget", "training without Budgets");
+  PRISM_ASSERT(budgets == nullptr || budgets->change_of(index_).is_none(), "budget",
+               "changed decisions in training or with gradients");
+  auto [s_B, p_BH, kept_BH] = read(x_BTD, context, tau);
+  kept_BH = largest_heads(s_B.detach(),
+                          config_.kind == "random" ? draw(context, x_BTD.size(0)).to(x_BTD.device()) : p_BH.detach());
   if (budgets != nullptr) budgets->record(index_, {s_B.detach(), p_BH.detach(), kept_BH});
-  const auto gain_B = std::isnan(change.gain) ? s_B : at::full_like(s_B, change.gain);
-  auto weight_BH = gain_B.unsqueeze(1) * static_cast<double>(heads_) * p_BH;
+  auto weight_BH = s_B.unsqueeze(1) * static_cast<double>(heads_) * p_BH;
   if (trains) {
     // Heads of equal p: training would ignore the draw if the others were not zeroed.
     if (config_.train_topk || config_.kind == "random") weight_BH = weight_BH * kept_BH;
@@ -129,18 +109,20 @@ HeadWeights HeadBudget::decide(const torch::Tensor& x_BTD, const ForwardContext&
   return {weight_BH, kept_BH.all().item<bool>() ? torch::Tensor() : kept_BH};
 }
 
-torch::Tensor HeadBudget::equal_probabilities(int64_t batch, const torch::TensorOptions& options) const {
-  return at::full({batch, heads_}, 1.0 / static_cast<double>(heads_), options);
-}
-
-torch::Tensor largest_heads(const torch::Tensor& s_B, const torch::Tensor& value_BH) {
-  const int64_t heads = value_BH.size(1);
-  constexpr double kRounding = 1e-7;  // of a float32 share
-  const auto count_B = ((s_B.to(torch::kDouble) + kRounding) * heads).floor().to(torch::kLong).clamp(1, heads);
-  const auto order_BH = std::get<1>(at::sort(value_BH, /*stable=*/true, /*dim=*/1, /*descending=*/true));
-  const auto rank_H = at::arange(heads, count_B.options());
-  return at::zeros_like(order_BH, torch::kBool)
-      .scatter(1, order_BH, (rank_H < count_B.unsqueeze(1)).expand({value_BH.size(0), heads}));
+HeadWeights HeadBudget::decide_without_gradients(const torch::Tensor& x_BTD, const ForwardContext& context,
+                                                 double tau) const {
+  BudgetScores read{.batch = x_BTD.size(0), .heads = heads_, .share = config_.share};
+  if (config_.kind != "random") {
+    const auto h_BD = summary(x_BTD, context);
+    if (config_.kind == "learned") read.share_B1 = share(hidden.relu(h_BD));
+    read.heads_BH = scores(h_BD);
+  }
+  const auto* budgets = context.budgets;
+  const auto change = budgets != nullptr ? budgets->change_of(index_) : BudgetChange();
+  if (config_.kind == "random" || change.is_random()) read.drawn_BH = draw(context, read.batch);
+  auto chosen = choose_heads(read, tau, change, x_BTD.device());
+  if (budgets != nullptr) budgets->record(index_, chosen.decision);
+  return {chosen.weight_BH, chosen.keeps_all ? torch::Tensor() : chosen.decision.kept_BH};
 }
 
 }  // namespace prism

@@ -1,9 +1,6 @@
 // The head budget of one layer: decides for each text, or each prompt, how many heads count, and which.
 #pragma once
 
-#include <functional>
-#include <optional>
-
 #include "prism/attention/forward_context.h"
 #include "prism/attention/layer_config.h"
 #include "prism/layers/linear.h"
@@ -26,7 +23,7 @@ namespace prism {
 /// training too.
 ///
 /// With a cache, the first call reads the prompt and decides; what it decided stays in the cache for the tokens after
-/// the prompt. Computed in the weights' dtype.
+/// the prompt. Computed in the weights' dtype; without gradients, what follows the networks in float64.
 /// Source: arXiv 2604.22583, equations 6 to 25.
 class HeadBudget {
  public:
@@ -50,14 +47,14 @@ class HeadBudget {
   Linear scores;         ///< g: [H, D], with a bias; empty if random
 
  private:
-  /// s and p of the tokens of this call, equations 6 to 10. In training adds the loss.
+  /// s and p of the tokens of this call, equations 6 to 10, with gradients. In training adds the loss.
   BudgetDecision read(const torch::Tensor& x_BTD, const ForwardContext& context, double tau) const;
-  /// Chooses heads. Those that are drawn change p, too. @param draw_BH  random numbers; drawn heads have the largest.
-  void choose(BudgetDecision& decision, const BudgetChange& change,
-              const std::function<torch::Tensor()>& draw_BH) const;
-  torch::Tensor equal_probabilities(int64_t batch, const torch::TensorOptions& options) const;
   /// Decides from the tokens of this call.
   HeadWeights decide(const torch::Tensor& x_BTD, const ForwardContext& context, double tau) const;
+  /// decide() outside training and without gradients (choose_heads.h).
+  HeadWeights decide_without_gradients(const torch::Tensor& x_BTD, const ForwardContext& context, double tau) const;
+  /// Random numbers for heads that are drawn or shuffled.
+  torch::Tensor draw(const ForwardContext& context, int64_t batch) const;
   torch::Tensor summary(const torch::Tensor& x_BTD, const ForwardContext& context) const;
   /// The mean over texts and layers of equations 21 and 25.
   torch::Tensor loss(const torch::Tensor& s_B, const torch::Tensor& log_p_BH, const Budgets& budgets) const;
@@ -66,10 +63,5 @@ class HeadBudget {
   int64_t heads_ = 0, budgets_ = 1;
   size_t index_ = 0;
 };
-
-/// The kept heads: the floor(s H) largest of each row, at least one; the lower head where values are equal. An s of k /
-/// H keeps k heads although it is rounded.
-/// @param s_B  shares, 0..1. @return  bool [B, H].
-torch::Tensor largest_heads(const torch::Tensor& s_B, const torch::Tensor& value_BH);
 
 }  // namespace prism

@@ -129,19 +129,18 @@ torch::Tensor PackedHeads::of_sequences(const torch::Tensor& values_B) const {
   return values_B.defined() ? values_B.index_select(0, sequence_P_.to(values_B.device())) : torch::Tensor();
 }
 
-torch::Tensor PackedHeads::join(const torch::Tensor& out_PTRE, const torch::Tensor& weight_BH,
-                                const HeadPanels::Panels& panels) const {
+torch::Tensor PackedHeads::of_heads(const torch::Tensor& values_BH) const {
+  return values_BH.reshape({batch_ * groups_, queries_}).index_select(0, place_P_);
+}
+
+torch::Tensor PackedHeads::join(const torch::Tensor& out_PTRE, const HeadPanels::Panels& panels) const {
   const int64_t tokens = out_PTRE.size(1), inner = queries_ * width_;
-  const auto weight_PR =
-      weight_BH.reshape({batch_ * groups_, queries_}).index_select(0, place_P_).to(out_PTRE.scalar_type());
   auto out_BTD = at::empty({batch_, tokens, panels.d_model()}, out_PTRE.options());
   for_each(batch_, [&](int64_t b) {
     const int64_t first = first_row_[static_cast<size_t>(b)], count = first_row_[static_cast<size_t>(b) + 1] - first;
     // The sequence's heads side by side, so that one product sums over them.
-    auto weighted_TPRE = at::empty({tokens, count, queries_, width_}, out_PTRE.options());
-    at::mul_out(weighted_TPRE, out_PTRE.narrow(0, first, count).transpose(0, 1),
-                weight_PR.narrow(0, first, count).view({1, count, queries_, 1}));
-    panels.join(out_BTD[b], weighted_TPRE.view({tokens, count * inner}),
+    const auto heads_TPRE = out_PTRE.narrow(0, first, count).transpose(0, 1).contiguous();
+    panels.join(out_BTD[b], heads_TPRE.view({tokens, count * inner}),
                 std::span(group_).subspan(static_cast<size_t>(first), static_cast<size_t>(count)));
   });
   return out_BTD;

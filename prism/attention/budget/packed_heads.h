@@ -4,7 +4,7 @@
 //   const auto& panels = head_panels.of(qkv, out, layer, x_BTD.scalar_type());
 //   auto fused_PTF = packed.project(x_BTD, panels);
 //   ...                                                            // attend() over P rows of one head
-//   auto out_BTD = packed.join(out_PTRE, weight_BH, panels);
+//   auto out_BTD = packed.join(out_PTRE, panels);
 #pragma once
 
 #include <torch/types.h>
@@ -76,11 +76,11 @@ class PackedHeads {
   torch::Tensor project(const torch::Tensor& x_BTD, const HeadPanels::Panels& panels) const;
   /// The rows of `values` that belong to each row's sequence; an undefined tensor stays undefined.
   torch::Tensor of_sequences(const torch::Tensor& values_B) const;
-  /// The output projection of each sequence's heads, multiplied by their weights, plus its bias: [B, T, D].
-  /// @param out_PTRE   the result of attend().
-  /// @param weight_BH  0 for query heads that are not kept.
-  torch::Tensor join(const torch::Tensor& out_PTRE, const torch::Tensor& weight_BH,
-                     const HeadPanels::Panels& panels) const;
+  /// The values of each row's query heads, [P, R].
+  torch::Tensor of_heads(const torch::Tensor& values_BH) const;
+  /// The output projection of each sequence's heads, plus its bias: [B, T, D].
+  /// @param out_PTRE  the result of attend().
+  torch::Tensor join(const torch::Tensor& out_PTRE, const HeadPanels::Panels& panels) const;
 
  private:
   int64_t batch_, groups_, queries_, width_;

@@ -130,6 +130,13 @@ void check_input(const AttentionInput& input) {
                                   kept.scalar_type() == torch::kBool),
               "attend", "kept heads: expected bool [{}, {}]; found {}; pass a flag for each head of each sequence.",
               batch, heads, shape_text(kept));
+  const auto& weights = input.head_weights_BH;
+  PRISM_CHECK(!weights.defined() || (weights.dim() == 2 && weights.size(0) == batch && weights.size(1) == heads &&
+                                     at::isFloatingType(weights.scalar_type())),
+              "attend",
+              "head weights: expected floating-point numbers [{}, {}]; found {} {}; pass one for each head of each "
+              "sequence.",
+              batch, heads, c10::toString(weights.scalar_type()), shape_text(weights));
   const auto& blocks = input.block_mask.counts_BHM;
   PRISM_CHECK(!blocks.defined() ||
                   (blocks.dim() == 3 && blocks.size(0) == batch && blocks.size(1) > 0 && heads % blocks.size(1) == 0),
@@ -190,7 +197,8 @@ AttentionOutput attend(const AttentionInput& input, AttentionBackend backend) {
     PRISM_CHECK(
         flash_backend_serves(input), "attend",
         "expected bfloat16, float32 or float16 on the CPU, head widths that are multiples of 8 up to 512 and no "
-        "gradients through a block mask for the flash backend; found another input; use reference or torch.");
+        "gradients through a block mask or head weights for the flash backend; found another input; use reference or "
+        "torch.");
     return attend_flash(input);
   }
   PRISM_CHECK(

@@ -45,7 +45,10 @@ struct AttentionInput {
   /// own document. Query t of a sequence has key position t + kv_length - q_length. Undefined: one document.
   torch::Tensor documents_BS;
   torch::Tensor kept_heads_BH;  ///< bool: which heads to compute, the others return zeros; undefined: all
-  BlockMask block_mask;         ///< which key blocks to compute; undefined: all
+  /// What each head's output is multiplied by: float32, float64 for float64 inputs; undefined: 1. flash and reference
+  /// round the product once; torch rounds its factors, too.
+  torch::Tensor head_weights_BH;
+  BlockMask block_mask;  ///< which key blocks to compute; undefined: all
   /// Absolute position of the first query, which anchors the rows of the block mask. std::nullopt:
   /// max(0, kv_length - q_length).
   std::optional<int64_t> first_query;
@@ -76,9 +79,9 @@ enum class AttentionBackend {
   torch,      ///< LibTorch's scaled_dot_product_attention
 };
 
-/// softmax(scale q k^T + mask) v for every sequence and head.
+/// w softmax(scale q k^T + mask) v for every sequence and head, with w of head_weights_BH.
 ///
-/// Head h reads key/value head floor(h G / H). Differentiable in q, k and v if they are float32, float64 or bfloat16
+/// Head h reads key/value head floor(h G / H). Differentiable in q, k, v and w if they are float32, float64 or bfloat16
 /// and not paged. A NaN in a query stays in its row of the output. A NaN in a value may reach rows that do not see it,
 /// and any NaN may reach the gradients of other rows, because 0 NaN is NaN even where the weight is 0.
 ///
@@ -102,8 +105,8 @@ AttentionOutput attend_reference(const AttentionInput& input, torch::Tensor* pro
 
 /// prism's flash attention. Supports the inputs for which flash_backend_serves() returns true: bfloat16, float32 or
 /// float16 (computed in float32) on a CPU with AVX2 or better, head widths that are multiples of 8 up to 512, a
-/// positive scale, and no gradients through a block mask or skipped tiles. Pages are read in place if they hold a
-/// multiple of 64 positions and no gradients are wanted, else gathered first.
+/// positive scale, and no gradients through a block mask, skipped tiles or heads with weights. Pages are read in place
+/// if they hold a multiple of 64 positions and no gradients are wanted, else gathered first.
 AttentionOutput attend_flash(const AttentionInput& input);
 bool flash_backend_serves(const AttentionInput& input);
 

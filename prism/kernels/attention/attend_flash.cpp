@@ -19,11 +19,13 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-/// The keys [first, end) that each query sees if its head is kept, and how the forward pass goes through them. The
+/// The keys [first, end) that each query sees if its head is kept, how the forward pass goes through them, and what it
+/// multiplies the heads by. The
 /// intervals are no tensors, because decoding finds them in every layer.
 struct Visible : torch::CustomClassHolder {
   std::vector<int32_t> first_BT, end_BT;
   Tensor kept_BH;        ///< bool; undefined: all
+  Tensor weights_BH;     ///< float32; undefined: 1
   BlockMask blocks;      ///< int32, dense; undefined: all
   Tensor first_query_B;  ///< int32; only with blocks
   double skip_share = 0;
@@ -69,6 +71,7 @@ c10::intrusive_ptr<Visible> visible_to(const AttentionInput& input) {
   seen.end_BT.resize(seen.first_BT.size());
   seen.decodes = input.decodes;
   seen.kept_BH = dense(input.kept_heads_BH);
+  if (input.head_weights_BH.defined()) seen.weights_BH = input.head_weights_BH.to(torch::kFloat).contiguous();
   seen.skip_share = input.skip_share;
   seen.kv_lengths_B = dense(input.kv_lengths_B);
   const bool causal = input.causality == Causality::causal;
@@ -128,7 +131,8 @@ flash::Problem problem_of(const Tensor& q_BTHD, const Tensor& k_BGSD, const Tens
 
 bool wants_gradients(const AttentionInput& input) {
   return at::GradMode::is_enabled() &&
-         (input.q_BTHD.requires_grad() || input.kv.k_BGSD.requires_grad() || input.kv.v_BGSE.requires_grad());
+         (input.q_BTHD.requires_grad() || input.kv.k_BGSD.requires_grad() || input.kv.v_BGSE.requires_grad() ||
+          (input.head_weights_BH.defined() && input.head_weights_BH.requires_grad()));
 }
 
 /// Returns true if the kernels read the input's pages where they are.
@@ -148,6 +152,7 @@ AttentionOutput run_forward(const Tensor& q_BTHD, const KeyValues& kv, const Vis
   RECORD_FUNCTION("prism::attend", {});
   flash::Forward f(problem_of(q_BTHD, kv.k_BGSD, kv.v_BGSE, seen, scale));
   f.decodes = seen.decodes;
+  if (seen.weights_BH.defined()) f.weights_BH = seen.weights_BH.const_data_ptr<float>();
   Tensor table_BN;
   if (kv.is_paged()) {
     table_BN = kv.page_table_BN.contiguous();
@@ -228,7 +233,8 @@ bool flash_backend_serves(const AttentionInput& input) {
          value_dim % 8 == 0 && key_dim <= flash::kMostWidth && value_dim <= flash::kMostWidth &&
          input.q_BTHD.numel() > 0 && input.kv.k_BGSD.numel() > 0 && input.kv.v_BGSE.numel() > 0 &&
          input.scale.value_or(1) > 0 &&
-         !((input.block_mask.defined() || input.skip_share > 0) && wants_gradients(input));
+         !((input.block_mask.defined() || input.skip_share > 0 || input.head_weights_BH.defined()) &&
+           wants_gradients(input));
 }
 
 AttentionOutput attend_flash(const AttentionInput& given) {

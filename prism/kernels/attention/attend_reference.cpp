@@ -36,6 +36,7 @@ AttentionOutput attend_reference(const AttentionInput& given, torch::Tensor* pro
     out_BHTE = out_BHTE * kept_BH11;
     lse_BHT = lse_BHT.masked_fill(kept_BH11.squeeze(-1).logical_not(), -std::numeric_limits<double>::infinity());
   }
+  if (input.head_weights_BH.defined()) out_BHTE = out_BHTE * input.head_weights_BH.to(type).view({batch, heads, 1, 1});
   if (probabilities_BHTS != nullptr) *probabilities_BHTS = weights_BHTS;
   return {out_BHTE.transpose(1, 2).to(q.scalar_type()), lse_BHT};
 }

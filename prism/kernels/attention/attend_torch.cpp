@@ -107,6 +107,8 @@ AttentionOutput attend_torch(const AttentionInput& given) {
     lse_BHT =
         lse_BHT.masked_fill(input.kept_heads_BH.logical_not().unsqueeze(-1), -std::numeric_limits<double>::infinity());
   }
+  if (input.head_weights_BH.defined())
+    out_BTHE = out_BTHE * input.head_weights_BH.to(q.scalar_type()).view({q.size(0), 1, q.size(2), 1});
   return {out_BTHE, lse_BHT};
 }
 

@@ -331,7 +331,7 @@ class DecodeTask {
   const int64_t batch_, kv_head_, chunk_, padded_;
 };
 
-/// Merges the chunks i of one query row: out = sum_i 2^(c (m_i - m)) out_i / sum_i 2^(c (m_i - m)) l_i. Clears a row
+/// Merges the chunks i of one query row: out = w sum_i 2^(c (m_i - m)) out_i / sum_i 2^(c (m_i - m)) l_i. Clears a row
 /// whose head is not kept.
 template <class Op, class Storage>
 void merge_chunks(const Forward& f, const DecodeLayout<Op>& layout, int64_t batch, int64_t kv_head, int64_t row) {
@@ -358,7 +358,7 @@ void merge_chunks(const Forward& f, const DecodeLayout<Op>& layout, int64_t batc
     if (!f.is_int8()) join_pairs<Op>(merged, f.value_dim);
   }
   write_row<Op>(row_of<Storage>(f.out, batch, head, t), f.lse_BHT + (batch * f.heads + head) * f.queries + t,
-                f.value_dim, merged, merged[padded], merged[padded + 1], c);
+                f.value_dim, merged, merged[padded], merged[padded + 1], c, weight_of(f, batch, head));
 }
 
 /// Each thread takes consecutive chunks, so that prefetches past the end of a chunk reach the start of its next one.

@@ -82,6 +82,7 @@ struct Forward : Problem {
   /// If given, k and v are pages of int8, and the values of a row are its int8 times the
   /// row's scale, a float32 of at least 0. row_stride 1.
   Matrix k_scales, v_scales;
+  const float* weights_BH = nullptr;   ///< what a head's output is multiplied by; null: 1
   const int32_t* lengths_B = nullptr;  ///< sequence b has the keys [0, length), no others are read; null: all keys
   /// A tile is skipped if each of its unscaled scores is below its row's largest score so far plus this (negative)
   /// difference. -inf: no tile is skipped.

@@ -48,10 +48,11 @@ struct PackedHead {
   typename Op::Element* value_tile(int64_t first) const { return values + first * Panels<Op>::padded(value_dim); }
 };
 
-/// Writes out = sums / total and lse of one row; zeros and -inf if the row saw no key.
+/// Writes out = weight sums / total and lse of one row; zeros and -inf if the row saw no key.
 template <class Op, class Storage>
-void write_row(Storage* out, float* lse, int64_t dim, const float* sums, float largest, float total, float c) {
-  const auto factor = Op::set(1.0f / total);
+void write_row(Storage* out, float* lse, int64_t dim, const float* sums, float largest, float total, float c,
+               float weight) {
+  const auto factor = Op::set(weight / total);
   for (int64_t i = 0; i < dim; i += Op::kLanes)
     Op::store_units(out + i, total == 0 ? Op::zero() : Op::mul(Op::load(sums + i), factor), dim - i);
   *lse = total == 0 ? simd::kNoScore : (largest * c + ::log2f(total)) * kLn2;
@@ -167,6 +168,10 @@ void pack_heads(const Forward& f, const ForwardLayout<Op>& layout) {
   }
 }
 
+PRISM_FORCE_INLINE float weight_of(const Forward& f, int64_t batch, int64_t head) {
+  return f.weights_BH == nullptr ? 1 : f.weights_BH[batch * f.heads + head];
+}
+
 PRISM_FORCE_INLINE bool keeps(const Problem& p, int64_t batch, int64_t head) {
   return p.kept_heads_BH == nullptr || p.kept_heads_BH[batch * p.heads + head];
 }
@@ -213,10 +218,11 @@ class ForwardTask {
     } else if (!all.empty()) {
       attend_blocks(all);
     }
+    const float weight = weight_of(f_, task_.batch, task_.head);
     float* lse = f_.lse_BHT + (task_.batch * f_.heads + task_.head) * f_.queries + task_.first;
     for (int r = 0; r < rows_; ++r)
       write_row<Op>(row_of<Storage>(f_.out, task_.batch, task_.head, task_.first + r), lse + r, head_.value_dim,
-                    scratch_.sums + r * stride_, scratch_.largest[r], scratch_.total[r], c_);
+                    scratch_.sums + r * stride_, scratch_.largest[r], scratch_.total[r], c_, weight);
   }
 
  private:

@@ -103,6 +103,16 @@ struct ColumnSums {
   float* sums = nullptr;  ///< [d]
 };
 
+/// y_rn = x_r . w_n + b_n, or max(0, .): a product of few rows x_r, which packs nothing. Its rows are those of w. Each
+/// sum has one order, whatever the number of x_r.
+struct Projection {
+  int64_t inner = 0, x_rows = 0;
+  int64_t x_stride = 0, w_stride = 0, y_stride = 0;         ///< from row to row; y: from r to r + 1
+  const float *x = nullptr, *w = nullptr, *bias = nullptr;  ///< bias [N], null: 0
+  bool relu = false;
+  float* y = nullptr;
+};
+
 /// out_n = scale x . y_n
 struct Dots {
   int64_t width = 0;
@@ -127,6 +137,7 @@ struct Kernels {
   void (*rotate)(const Rotation&, int64_t first, int64_t last);
   void (*cross_entropy)(const CrossEntropy&, int64_t first, int64_t last);
   void (*add)(const ColumnSums&, int64_t first, int64_t last);
+  void (*project)(const Projection&, int64_t first, int64_t last);
   void (*dots)(const Dots&, int64_t first, int64_t last);
   void (*softmax)(const Softmax&, int64_t first, int64_t last);
 };

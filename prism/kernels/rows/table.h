@@ -5,6 +5,7 @@
 #include "prism/kernels/rows/glu_rows.h"
 #include "prism/kernels/rows/norm_rows.h"
 #include "prism/kernels/rows/pooled_rows.h"
+#include "prism/kernels/rows/project_rows.h"
 #include "prism/kernels/rows/relu_rows.h"
 #include "prism/kernels/rows/rotate_rows.h"
 
@@ -30,6 +31,7 @@ constexpr Kernels make_kernels(const char* name) {
       by_type<Rotation, rotate_rows<Op, uint16_t>, rotate_rows<Op, float>>(),
       by_type<CrossEntropy, cross_entropy_rows<Op, uint16_t>, cross_entropy_rows<Op, float>>(),
       by_type<ColumnSums, add_rows<Op, uint16_t>, add_rows<Op, float>>(),
+      project_rows<Op>,
       dot_rows<Op>,
       softmax_rows<Op>,
   };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "prism/attention/attention.h"
+#include "prism/attention/budget/choose_heads.h"
 #include "prism/attention/prefill.h"
 #include "prism/core/error.h"
 #include "tests/core/message_of.h"
@@ -268,7 +269,36 @@ TEST(HeadBudget, DrawsRandomHeads) {
                torch::equal(heads.kept_BH[2], heads.kept_BH[3]));
 }
 
+TEST(HeadBudget, DecidesTheSameWithGradientsAsWithout) {
+  for (const auto type : {torch::kFloat, torch::kDouble})
+    for (const char* kind : {"learned", "fixed", "random"})
+      for (const double tau : {0.02, 0.5}) {
+        SCOPED_TRACE(testing::Message() << c10::toString(type) << ", " << kind << ", tau " << tau);
+        const auto budget = drawn_budget(layer_with(kind, kind == std::string("learned") ? 1 : 0.5));
+        convert_weights(weights_of(budget), type);
+        const auto x_BTD = (3 * texts(40, 2)).to(type);
+        const auto decide = [&] {
+          Budgets budgets(tau, {.seed = 6});
+          ForwardContext context;
+          context.budgets = &budgets;
+          const auto heads = budget(x_BTD, context, 0);
+          return std::pair(heads, budgets.decisions().at(1));
+        };
+        const auto [differentiable, expected] = decide();
+        const torch::NoGradGuard no_gradients;
+        const auto [found, decision] = decide();
+        const double bound = type == torch::kFloat ? 1e-4 : 1e-12;  // scores are divided by tau
+        EXPECT_TRUE(torch::allclose(decision.share_B, expected.share_B, bound));
+        EXPECT_TRUE(torch::allclose(decision.probability_BH, expected.probability_BH, bound, 1e-15));
+        EXPECT_TRUE(torch::equal(decision.kept_BH, expected.kept_BH));
+        EXPECT_EQ(found.weight_BH.scalar_type(), differentiable.weight_BH.scalar_type());
+        EXPECT_TRUE(torch::allclose(found.weight_BH, differentiable.weight_BH, bound, 1e-15));
+        EXPECT_TRUE(torch::equal(found.kept_BH, differentiable.kept_BH));
+      }
+}
+
 TEST(HeadBudget, IsChangedForMeasurements) {
+  const torch::NoGradGuard no_gradients;
   const auto budget = drawn_budget(layer_with("learned"));
   const auto x_BTD = texts(50, 3);
   using Heads = BudgetChange::Heads;
@@ -299,6 +329,11 @@ TEST(HeadBudget, IsChangedForMeasurements) {
   EXPECT_TRUE(torch::equal(sorted(shuffled.weight_BH), sorted(own.weight_BH))) << "the same weights";
   EXPECT_FALSE(torch::equal(shuffled.weight_BH, own.weight_BH)) << "of other heads";
   EXPECT_TRUE(torch::equal(others.kept_BH.sum(1), chosen.kept_BH.sum(1)));
+  const auto order_BH =
+      Budgets(0.5, {.seed = 3}).normal(1, 50, heads).argsort(/*stable=*/true, 1, /*descending=*/false);
+  EXPECT_TRUE(torch::equal(others.probability_BH, chosen.probability_BH.gather(1, order_BH)))
+      << "as in earlier records";
+  EXPECT_TRUE(torch::equal(others.kept_BH, largest_heads(others.share_B, others.probability_BH)));
 }
 
 TEST(Budgets, DrawNormalNumbersByPlace) {
@@ -313,27 +348,6 @@ TEST(Budgets, DrawNormalNumbersByPlace) {
   EXPECT_FALSE(torch::equal(budgets.normal(1, 10, 2), all.narrow(0, 0, 10)));
   EXPECT_FALSE(torch::equal(Budgets({}, 0, {5, 4, 10}).normal(2, 10, 2), all.narrow(0, 0, 10)));
   EXPECT_FALSE(torch::equal(Budgets({}, 0, {6, 3, 10}).normal(2, 10, 2), all.narrow(0, 0, 10)));
-}
-
-TEST(LargestHeads, AreTheLowerOnesWhereValuesAreEqual) {
-  const auto kept = [](double share, const std::vector<double>& values) {
-    const auto kept_BH = largest_heads(torch::tensor({share}), torch::tensor(values).unsqueeze(0));
-    std::vector<int64_t> heads;
-    for (int64_t i = 0; i < kept_BH.size(1); ++i)
-      if (kept_BH[0][i].item<bool>()) heads.push_back(i);
-    return heads;
-  };
-  using Heads = std::vector<int64_t>;
-  EXPECT_EQ(kept(0.5, {0.25, 0.25, 0.25, 0.25}), (Heads{0, 1}));
-  EXPECT_EQ(kept(0.5, {0.1, 0.3, 0.3, 0.3}), (Heads{1, 2}));
-  EXPECT_EQ(kept(0.7, {0.1, 0.2, 0.3, 0.4}), (Heads{2, 3}));
-  EXPECT_EQ(kept(0.01, {0.1, 0.2, 0.3, 0.4}), (Heads{3})) << "at least one";
-  EXPECT_EQ(kept(1, {0.1, 0.2, 0.3, 0.4}), (Heads{0, 1, 2, 3}));
-  for (int64_t heads = 1; heads <= 128; ++heads)
-    for (int64_t k = 1; k <= heads; ++k) {
-      const auto share = torch::tensor({static_cast<float>(k) / static_cast<float>(heads)});
-      EXPECT_EQ(largest_heads(share, torch::rand({1, heads})).sum().item<int64_t>(), k) << heads;
-    }
 }
 
 TEST(HeadBudget, ReadsThePromptsOfRows) {

@@ -122,6 +122,36 @@ INSTANTIATE_TEST_SUITE_P(
                                false, true, false, torch::kBFloat16}),
     [](const auto& made) { return made.param.name; });
 
+TEST(PackedHeads, WeighHeadsAlikeWhereAllAreComputedWithoutGradients) {
+  struct Way {
+    const char* name;
+    std::function<void(LayerConfig&)> change;
+    bool probe;
+  };
+  const std::vector<Way> ways = {{"all heads kept",
+                                  [](LayerConfig& layer) {
+                                    layer.budget = {"fixed", 1};
+                                  },
+                                  false},
+                                 {"a probe", [](LayerConfig&) {}, true},
+                                 {"no projection", [](LayerConfig& layer) { layer.output_projection = false; }, false}};
+  for (const auto& way : ways)
+    for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+      SCOPED_TRACE(testing::Message() << way.name << ", " << c10::toString(type));
+      const auto attention = drawn_attention({way.name, way.change});
+      const auto x_BTD = drawn_texts(type);
+      Probe probe;
+      ForwardContext context;
+      context.budget_tau = 0.5;
+      if (way.probe) context.probe = &probe;
+      const auto expected = attention(x_BTD, context).detach().to(torch::kFloat);  // w is a product of its own
+      const torch::NoGradGuard no_gradients;
+      const auto difference = attention(x_BTD, context).to(torch::kFloat) - expected;
+      const double bound = type == torch::kBFloat16 ? 0.03 : 1e-5;
+      EXPECT_LE(difference.abs().max().item<double>(), bound * expected.abs().max().item<double>());
+    }
+}
+
 TEST(PackedHeads, FollowChangesOfABias) {
   const auto attention = drawn_attention({"", [](LayerConfig& layer) { layer.qkv_bias = layer.output_bias = true; }});
   const auto x_BTD = drawn_texts(torch::kFloat);

@@ -19,7 +19,8 @@ std::vector<AttendCase> int8_cases() {
   for (const auto type : {torch::kFloat, torch::kBFloat16}) {
     list.push_back({.queries = 1, .keys = 128, .head_dim = 64, .type = type});
     list.push_back({.queries = 1, .keys = 700, .heads = 9, .groups = 3, .head_dim = 64, .lengths = true, .type = type});
-    list.push_back({.queries = 1, .keys = 130, .head_dim = 80, .lengths = true, .kept = true, .type = type});
+    list.push_back(
+        {.queries = 1, .keys = 130, .head_dim = 80, .lengths = true, .kept = true, .weights = true, .type = type});
     list.push_back({.queries = 2, .keys = 257, .head_dim = 128, .value_dim = 40, .window = 70, .type = type});
     list.push_back({.queries = 5, .keys = 66, .heads = 8, .groups = 1, .head_dim = 24, .value_dim = 136, .type = type});
     list.push_back({.queries = 4, .keys = 140, .head_dim = 16, .documents = true, .kept = true, .type = type});

@@ -66,6 +66,9 @@ std::vector<AttendCase> cases() {
     list.push_back({.queries = 4, .keys = 10, .documents = true, .type = type});
     list.push_back({.queries = 10, .keys = 10, .causality = Causality::full, .documents = true, .type = type});
     list.push_back({.queries = 9, .keys = 9, .lengths = true, .documents = true, .kept = true, .type = type});
+    list.push_back({.queries = 9, .keys = 9, .lengths = true, .kept = true, .weights = true, .type = type});
+    list.push_back({.queries = 130, .keys = 300, .heads = 6, .weights = true, .type = type});
+    list.push_back({.queries = 1, .keys = 33, .heads = 6, .weights = true, .type = type});
     list.push_back({.queries = 12, .keys = 12, .window = 2, .type = type});
     list.push_back({.queries = 12, .keys = 12, .window = 12, .type = type});  // as wide as the keys
     list.push_back({.queries = 5, .keys = 40, .window = 7, .lengths = true, .type = type});
@@ -162,6 +165,27 @@ TEST(AttendFlash, SendsTheGradientsOfTheReference) {
     for (size_t i = 0; i < flash.size(); ++i)
       EXPECT_TRUE(torch::allclose(flash[i], reference[i], 1e-4, 1e-5)) << c << i;
   }
+}
+
+TEST(Attend, SendsGradientsThroughTheWeightsOfHeads) {
+  auto input = make_input({.weights = true, .type = torch::kDouble});
+  input.head_weights_BH = input.head_weights_BH.to(torch::kDouble);
+  for (const auto backend : {AttentionBackend::reference, AttentionBackend::torch})
+    for (Tensor AttentionInput::*moved : {&AttentionInput::q_BTHD, &AttentionInput::head_weights_BH}) {
+      const auto loss = [&](const Tensor& values) {
+        auto changed = input;
+        changed.*moved = values;
+        const auto out = attend(changed, backend).out_BTHE;
+        return (out * torch::linspace(-1, 2, out.numel(), torch::kDouble).view(out.sizes())).sum();
+      };
+      expect_gradient(loss, input.*moved);
+    }
+  auto trained = make_input({.weights = true});
+  trained.q_BTHD = trained.q_BTHD.detach().requires_grad_(true);
+  EXPECT_FALSE(flash_backend_serves(trained));
+  trained = make_input({.weights = true});
+  trained.head_weights_BH.requires_grad_(true);
+  EXPECT_FALSE(flash_backend_serves(trained));
 }
 
 TEST(AttendFlash, KeepsANanInTheRowsThatSeeIt) {
@@ -304,6 +328,8 @@ TEST(AttendCheck, RejectsInputsThatContradictThemselves) {
   expect_rejected([](auto& i) { i.kv_lengths_B = torch::ones({2}, torch::kLong); });
   expect_rejected([](auto& i) { i.documents_BS = torch::zeros({2, 3}, torch::kInt); });
   expect_rejected([](auto& i) { i.kept_heads_BH = torch::ones({2, 5}, torch::kBool); });
+  expect_rejected([](auto& i) { i.head_weights_BH = torch::ones({2, 5}); });
+  expect_rejected([](auto& i) { i.head_weights_BH = torch::ones({2, 4}, torch::kInt); });
   expect_rejected([](auto& i) {
     i.kv.page_table_BN = torch::zeros({2, 1}, torch::kInt);
     i.kv.k_BGSD = i.kv.k_BGSD.clone().requires_grad_(true);

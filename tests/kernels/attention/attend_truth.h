@@ -22,7 +22,7 @@ struct AttendCase {
   int64_t batch = 2, queries = 7, keys = 7, heads = 4, groups = 2, head_dim = 8, value_dim = 0;
   Causality causality = Causality::causal;
   int64_t window = 0;
-  bool lengths = false, documents = false, kept = false, blocks = false;
+  bool lengths = false, documents = false, kept = false, weights = false, blocks = false;
   torch::ScalarType type = torch::kFloat;
 };
 
@@ -30,7 +30,8 @@ inline std::ostream& operator<<(std::ostream& out, const AttendCase& c) {
   return out << "B" << c.batch << " T" << c.queries << " S" << c.keys << " H" << c.heads << " G" << c.groups << " D"
              << c.head_dim << " E" << c.value_dim << (c.causality == Causality::causal ? " causal" : " full")
              << (c.window > 0 ? " window" : "") << (c.lengths ? " lengths" : "") << (c.documents ? " documents" : "")
-             << (c.kept ? " kept" : "") << (c.blocks ? " blocks" : "") << " " << c10::toString(c.type);
+             << (c.kept ? " kept" : "") << (c.weights ? " weights" : "") << (c.blocks ? " blocks" : "") << " "
+             << c10::toString(c.type);
 }
 
 /// A mask that differs by sequence, head and row. Block n of a row is kept unless (row + head + batch + n) % 3 == 1;
@@ -80,6 +81,7 @@ inline AttentionInput make_input(const AttendCase& c) {
   if (c.documents)
     input.documents_BS = torch::arange(c.keys, torch::kInt).floor_divide(3).expand({c.batch, c.keys}).contiguous();
   if (c.kept) input.kept_heads_BH = (torch::arange(c.batch * c.heads).view({c.batch, c.heads}) % 3).ne(0);
+  if (c.weights) input.head_weights_BH = torch::linspace(-1, 0.9, c.batch * c.heads).view({c.batch, c.heads});
   if (c.blocks) input.block_mask = listed_mask(c);
   return input;
 }
@@ -105,6 +107,7 @@ inline AttentionTruth loop_over_everything(const AttentionInput& input) {
     const int64_t kv_length = input.kv_lengths_B.defined() ? input.kv_lengths_B[b].item<int>() : keys;
     for (int64_t h = 0; h < heads; ++h) {
       const int64_t g = h * groups / heads;
+      const double head_weight = input.head_weights_BH.defined() ? input.head_weights_BH[b][h].item<double>() : 1;
       const bool kept = !input.kept_heads_BH.defined() || input.kept_heads_BH[b][h].item<bool>();
       for (int64_t t = 0; t < q_length; ++t) {
         const int64_t position = t + kv_length - q_length;
@@ -129,15 +132,15 @@ inline AttentionTruth loop_over_everything(const AttentionInput& input) {
         if (sum == 0) continue;
         if (!kept) continue;
         L[b][h][t] = std::log(sum);
-        for (int64_t d = 0; d < value_dim; ++d) O[b][t][h][d] = out[d] / sum;
+        for (int64_t d = 0; d < value_dim; ++d) O[b][t][h][d] = head_weight * out[d] / sum;
       }
     }
   }
   return truth;
 }
 
-/// Scores carry (2 D max|q| max|k| scale) eps, the softmax passes them on, sums over keys add 2 S eps; out is rounded
-/// once.
+/// Weights of heads are at most 1 in magnitude, and torch rounds them, too. Scores carry (2 D max|q| max|k| scale) eps,
+/// the softmax passes them on, sums over keys add 2 S eps; out is rounded once.
 inline double tolerance(const AttentionInput& input) {
   const auto type = input.q_BTHD.scalar_type();
   const double rounding = type == torch::kBFloat16 ? 0x1p-8 : 0x1p-24;

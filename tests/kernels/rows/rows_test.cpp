@@ -282,6 +282,58 @@ TEST_P(RowKernels, DotsAreTheSameWhateverTheNumberOfRows) {
     }
 }
 
+TEST_P(RowKernels, ProjectionsAreTheSameWhateverTheNumberOfRows) {
+  Random random(4);
+  const auto* kernels = this->kernels();
+  for (const int64_t inner : {1, 8, 40, 100})
+    for (const int64_t outputs : {1, 5, 16, 37})
+      for (const int64_t count : {1, 2, 5, 9}) {
+        SCOPED_TRACE(testing::Message() << kernels->name << ", " << count << " x " << inner << " x " << outputs);
+        const int64_t x_stride = inner + 3, w_stride = inner + 5, y_stride = outputs + 2;
+        const auto x = guarded(randoms(random, static_cast<size_t>(count * x_stride)));
+        const auto w = guarded(randoms(random, static_cast<size_t>(outputs * w_stride)));
+        const auto bias = guarded(randoms(random, static_cast<size_t>(outputs)));
+        Guarded<float> y(static_cast<size_t>(count * y_stride)), plain(static_cast<size_t>(count * y_stride)),
+            alone(static_cast<size_t>(outputs));
+        rows::Projection p;
+        p.inner = inner;
+        p.x_rows = count;
+        p.x_stride = x_stride;
+        p.w_stride = w_stride;
+        p.y_stride = y_stride;
+        p.x = x.data();
+        p.w = w.data();
+        p.bias = bias.data();
+        p.relu = true;
+        p.y = y.data();
+        const int64_t middle = outputs / 2;  // two threads
+        kernels->project(p, 0, middle);
+        kernels->project(p, middle, outputs);
+        p.relu = false;
+        p.y = plain.data();
+        kernels->project(p, 0, outputs);
+        for (int64_t r = 0; r < count; ++r) {
+          p.x_rows = 1;
+          p.x = x.data() + r * x_stride;
+          p.y = alone.data();
+          kernels->project(p, 0, outputs);
+          for (int64_t n = 0; n < outputs; ++n) {
+            double expected = bias[static_cast<size_t>(n)], size = std::abs(expected);
+            for (int64_t i = 0; i < inner; ++i) {
+              const double product =
+                  double{x[static_cast<size_t>(r * x_stride + i)]} * w[static_cast<size_t>(n * w_stride + i)];
+              expected += product;
+              size += std::abs(product);
+            }
+            const auto at = static_cast<size_t>(r * y_stride + n);
+            EXPECT_NEAR(plain[at], expected, static_cast<double>(inner + 1) * 0x1p-24 * size);
+            EXPECT_EQ(y[at], std::max(0.0f, plain[at]));
+            EXPECT_EQ(alone[static_cast<size_t>(n)], plain[at]);
+          }
+        }
+      }
+}
+
 TEST_P(RowKernels, SoftmaxAddsUpToOne) {
   Random random(3);
   const auto* kernels = this->kernels();
