@@ -71,7 +71,8 @@ TEST(TaskModel, SumsTheWindowsOfAWholeText) {
   const auto encoded = encode_rolling(tokenizer(), items[0].queries[0].continuation, 32);
   for (size_t i = 0; i < encoded.windows.size(); ++i)
     sum += scorer.score(std::vector{encoded.request(i, {})})[0].log_likelihood;
-  EXPECT_NEAR(found[0].answers[0].log_likelihood, sum, 1e-5);
+  // Thousands of nats, of products in float32 that add in another order where few rows share a call.
+  EXPECT_NEAR(found[0].answers[0].log_likelihood, sum, 1e-3);
 }
 
 TEST(TaskModel, WritesAnswersUntilAStop) {
