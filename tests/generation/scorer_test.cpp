@@ -12,7 +12,7 @@ namespace prism {
 namespace {
 
 /// Of log-likelihoods of up to 100 nats: products in float32 add in another order where few rows share a call.
-constexpr double kRounding = 1e-4;
+constexpr double kSumRounding = 1e-4;
 
 std::vector<int32_t> random_ids(int64_t tokens, uint64_t seed) {
   torch::manual_seed(seed);
@@ -75,7 +75,7 @@ TEST(Scorer, GivesEachLogLikelihoodAsIfItWereAlone) {
     }
     const auto logits = decoder->head.logits(plain_hidden(decoder, request)).to(torch::kDouble);
     const auto label_N1 = torch::tensor(labels).unsqueeze(1);
-    EXPECT_NEAR(scores[i].log_likelihood, logits.log_softmax(1).gather(1, label_N1).sum().item<double>(), kRounding)
+    EXPECT_NEAR(scores[i].log_likelihood, logits.log_softmax(1).gather(1, label_N1).sum().item<double>(), kSumRounding)
         << i;
     EXPECT_EQ(scores[i].is_greedy, torch::equal(logits.argmax(1), label_N1.squeeze(1))) << i;
   }
@@ -107,7 +107,7 @@ TEST(Scorer, ScoresMoreThanIsComputedTogether) {
   const auto together = scorer.score(requests);
   for (const size_t i : {size_t{0}, size_t{77}, size_t{119}}) {
     const auto alone = scorer.score(std::span(requests).subspan(i, 1));
-    EXPECT_NEAR(together[i].log_likelihood, alone[0].log_likelihood, kRounding);
+    EXPECT_NEAR(together[i].log_likelihood, alone[0].log_likelihood, kSumRounding);
   }
 }
 
@@ -126,7 +126,7 @@ TEST(Scorer, ComputesManyShortContinuationsTogether) {
   EXPECT_LE(steps, 12);
   for (const size_t i : {size_t{0}, size_t{149}, size_t{150}, size_t{299}}) {
     const auto alone = scorer.score(std::span(requests).subspan(i, 1));
-    EXPECT_NEAR(together[i].log_likelihood, alone[0].log_likelihood, kRounding);
+    EXPECT_NEAR(together[i].log_likelihood, alone[0].log_likelihood, kSumRounding);
   }
 }
 
