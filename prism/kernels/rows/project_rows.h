@@ -6,7 +6,7 @@
 
 namespace prism::rows {
 
-/// Multiplies XRows rows of x, from row `r` on, by rows of w, from row `n` on: by so many that the results fill a
+/// Multiplies XRows rows of x, from row `r` on, by kLanes / XRows rows of w, from row `n` on. The results fill one
 /// vector. Past the ends the last rows are repeated, so that a result does not depend on the number of rows.
 template <class Op, int XRows>
 PRISM_FORCE_INLINE void project_tile(const Projection& p, int64_t r, int64_t n, int64_t last) {
