@@ -26,10 +26,11 @@ records=docs/results/prefill
 read -rd '' -a kept <<'EOF' || true
 dense
 oracle:p=0.5 oracle:p=0.7 oracle:p=0.8 oracle:p=0.9 oracle:p=0.95 oracle:p=0.99
-spectral:p=0.3 spectral:p=0.5 spectral:p=0.7 spectral:p=0.8 spectral:p=0.9 spectral:p=0.95
+spectral:recent=1,p=0.3 spectral:recent=1,p=0.5 spectral:recent=1,p=0.7 spectral:recent=1,p=0.8 spectral:recent=1,p=0.9
+spectral:recent=1,p=0.95
 mean_pooling:p=0.3 mean_pooling:p=0.5 mean_pooling:p=0.7 mean_pooling:p=0.8 mean_pooling:p=0.9 mean_pooling:p=0.95
-spectral:p=0.3,recent=4 spectral:p=0.5,recent=4 spectral:p=0.7,recent=4 spectral:p=0.9,recent=4
-mean_pooling:p=0.3,recent=4 mean_pooling:p=0.5,recent=4 mean_pooling:p=0.7,recent=4 mean_pooling:p=0.9,recent=4
+spectral:p=0.3 spectral:p=0.5 spectral:p=0.7 spectral:p=0.9
+mean_pooling:recent=4,p=0.3 mean_pooling:recent=4,p=0.5 mean_pooling:recent=4,p=0.7 mean_pooling:recent=4,p=0.9
 random:share=0.05 random:share=0.15 random:share=0.3 random:share=0.5 random:share=0.7
 sink_window:window=1 sink_window:window=2 sink_window:window=4 sink_window:window=8 sink_window:window=16
 xattention:threshold=0.5 xattention:threshold=0.7 xattention:threshold=0.8 xattention:threshold=0.9 xattention:threshold=0.95
@@ -37,26 +38,43 @@ flash_prefill:alpha=0.5 flash_prefill:alpha=0.3 flash_prefill:alpha=0.18 flash_p
 flex_prefill:gamma=0.5,min_budget=0 flex_prefill:gamma=0.7,min_budget=0 flex_prefill:gamma=0.9,min_budget=0
 vertical_slash:vertical=50,slash=100 vertical_slash:vertical=100,slash=400 vertical_slash:vertical=200,slash=1000
 EOF
-# Ablations of the spectral selector, each at several shares.
-ablations=(calibration=causal_running calibration=all_blocks calibration=off bands=auto recent=2 tail=padded block_size=32 block_size=64
+# Ablations of the spectral selector with its own block alone kept at any rate (recent=1), as in the paper, each at several
+# shares.
+ablations=(calibration=causal_running calibration=all_blocks calibration=off bands=auto tail=padded block_size=32 block_size=64
   block_size=256)
 shares=(0.3 0.5 0.7 0.9)
 
-# Ablations for pretrained models: the bands (by features of the head, d of them), calibration and blocks. A band alone
-# has nearly no share of the other.
-model_ablations=(bands=auto p_high=0.000001 p_low=0.000001 'high_dims=d/4,low_dims=d/2' calibration=all_blocks calibration=off
-  recent=4 block_size=64)
-model_shares=(0.5 0.9 0.95)
+# The same for pretrained models, which take minutes a row.
+read -rd '' -a model_kept <<'EOF' || true
+dense
+oracle:p=0.5 oracle:p=0.7 oracle:p=0.8 oracle:p=0.9 oracle:p=0.95
+spectral:recent=1,p=0.5 spectral:recent=1,p=0.7 spectral:recent=1,p=0.8 spectral:recent=1,p=0.9 spectral:recent=1,p=0.95
+mean_pooling:p=0.7 mean_pooling:p=0.8 mean_pooling:p=0.9 mean_pooling:p=0.95
+spectral:p=0.7 spectral:p=0.9 spectral:p=0.95
+mean_pooling:recent=4,p=0.7 mean_pooling:recent=4,p=0.9 mean_pooling:recent=4,p=0.95
+random:share=0.05 random:share=0.15 random:share=0.3 random:share=0.5
+sink_window:window=2 sink_window:window=4 sink_window:window=8 sink_window:window=16
+xattention:threshold=0.5 xattention:threshold=0.7 xattention:threshold=0.8 xattention:threshold=0.9 xattention:threshold=0.95
+flash_prefill:alpha=0.3 flash_prefill:alpha=0.12
+flex_prefill:gamma=0.7,min_budget=0 flex_prefill:gamma=0.9,min_budget=0
+vertical_slash:vertical=50,slash=100 vertical_slash:vertical=200,slash=1000
+EOF
+# Their ablations: the bands (by features of the head, d of them), of which one alone has nearly no share of the other;
+# calibration; and blocks of 64, with the same tokens kept at any rate as by blocks of 128.
+model_ablations=(recent=1,bands=auto recent=1,p_high=0.000001 recent=1,p_low=0.000001 'recent=1,high_dims=d/4,low_dims=d/2'
+  recent=1,calibration=all_blocks recent=1,calibration=off recent=8,block_size=64)
+model_shares=(0.9 0.95)
 # XAttention as OpenVINO GenAI 2026.4 runs it unless told otherwise.
 openvino=xattention:threshold=0.8,block_size=64,stride=8
 # Methods for windows beyond the context that the model was trained with.
-long_kept=(dense spectral:p=0.8 spectral:p=0.9 spectral:p=0.95 mean_pooling:p=0.95 "$openvino" xattention:threshold=0.9
-  sink_window:window=8 random:share=0.3)
+long_kept=(dense "$openvino" spectral:p=0.9 spectral:p=0.95 spectral:recent=1,p=0.9 mean_pooling:recent=4,p=0.9
+  xattention:threshold=0.9 sink_window:window=8)
 
 list_ablations() {
   for change in "${ablations[@]}"; do
-    for share in "${shares[@]}"; do echo "spectral:p=$share,$change"; done
+    for share in "${shares[@]}"; do echo "spectral:recent=1,p=$share,$change"; done
   done
+  for share in "${shares[@]}"; do echo "spectral:recent=2,p=$share"; done
 }
 
 is_recorded() { grep -qF "{\"method\":\"$2\"," "$1" 2> /dev/null; }  # FILE METHOD
@@ -87,15 +105,15 @@ study_model() {  # MODEL NAME
   ln -sfn "$(realpath "$1")" "$model"
   width=$("$prism" info "$model" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["layers"][0]["head_dim"])')
   cut_novels 60000 "$runs/novels_short"
-  cut_novels 150000 "$runs/novels_long"
+  cut_novels 130000 "$runs/novels_long"  # less than one window of 32768 each
   for window in 4096 8192; do
     words=("$model" "$runs/novels_short" --window "$window")
-    for method in "${kept[@]}" "$openvino"; do record_perplexity "$records/$2_$window.jsonl" "$method" "${words[@]}"; done
+    for method in "${model_kept[@]}" "$openvino"; do record_perplexity "$records/$2_$window.jsonl" "$method" "${words[@]}"; done
     for change in "${model_ablations[@]}"; do
       change=${change//d\/4/$((width / 4))}
       change=${change//d\/2/$((width / 2))}
       for share in "${model_shares[@]}"; do
-        record_perplexity "$records/$2_$window.jsonl" "spectral:p=$share,$change" "${words[@]}"
+        record_perplexity "$records/$2_$window.jsonl" "spectral:${change/,/,p=$share,}" "${words[@]}"
       done
     done
   done

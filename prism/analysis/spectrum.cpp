@@ -10,7 +10,7 @@
 
 #include "prism/core/error.h"
 #include "prism/sparse/head_by_head.h"
-#include "prism/sparse/methods/spectral/bands.h"
+#include "prism/sparse/methods/pooled/bands.h"
 
 namespace prism {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "prism/attention/rotary.h"
 #include "prism/core/error.h"
-#include "prism/sparse/methods/spectral/bands.h"
+#include "prism/sparse/methods/pooled/bands.h"
 
 namespace prism {
 

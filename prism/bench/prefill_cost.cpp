@@ -25,7 +25,7 @@
 #include "prism/kernels/attention/attend.h"
 #include "prism/kernels/attention/block_mask.h"
 #include "prism/kernels/simd/isa.h"
-#include "prism/sparse/methods/spectral/spectral.h"
+#include "prism/sparse/methods/pooled/spectral.h"
 
 namespace prism {
 namespace {

@@ -1,5 +1,4 @@
-// Base class of selectors that treat each head of each sequence independently and keep no state between chunks. All
-// selectors that the spectral selector is compared with derive from it.
+// Base class of selectors that treat each head of each sequence independently and keep no state between chunks.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 #include "prism/attention/rotary.h"
 #include "prism/bench/synthetic_heads.h"
 #include "prism/core/error.h"
-#include "prism/sparse/methods/spectral/bands.h"
+#include "prism/sparse/methods/pooled/bands.h"
 
 namespace prism {
 namespace {

@@ -1,6 +1,6 @@
 // Synthetic heads have their attention where it was placed, and selectors find it there.
 #include "prism/bench/synthetic_heads.h"
-#include "prism/sparse/methods/spectral/bands.h"
+#include "prism/sparse/methods/pooled/bands.h"
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>

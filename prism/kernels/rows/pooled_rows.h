@@ -1,4 +1,4 @@
-// Kernels for selectors of key blocks: sums over tokens, scores of pooled queries and keys, and their softmax.
+// Kernels for selectors of key blocks: sums over tokens, and the softmax of scores.
 #pragma once
 
 #include <cmath>
@@ -37,28 +37,12 @@ void add_rows(const ColumnSums& c, int64_t first, int64_t last) {
 }
 
 template <class Op>
-void dot_rows(const Dots& d, int64_t first, int64_t last) {
-  const auto scale = Op::set(d.scale);
-  for (int64_t row = first; row < last; row += Op::kLanes) {
-    typename Op::Vector sums[Op::kLanes];
-    for (int i = 0; i < Op::kLanes; ++i) {
-      // Past the end the last row is repeated, so that a row's result does not depend on the number of rows.
-      const float* y = d.y + (row + i < last ? row + i : last - 1) * d.width;
-      auto sum = Op::zero();
-      for_each_vector<Op>(d.width, [&](auto part) { sum = Op::fma(part.load(d.x), part.load(y), sum); });
-      sums[i] = sum;
-    }
-    Op::store_units(d.out + row, Op::mul(Op::sum_rows(sums), scale), last - row);
-  }
-}
-
-template <class Op>
 void softmax_rows(const Softmax& s, int64_t first, int64_t last) {
   for (int64_t row = first; row < last; ++row) {
     float* x = s.x + row * s.width;
     float largest = simd::kNoScore;
     for (int64_t i = 0; i < s.width; ++i) largest = largest < x[i] ? x[i] : largest;
-    const auto shift = Op::set(-largest), factor = Op::set(simd::kLog2E);
+    const auto shift = Op::set(-largest), factor = Op::set(s.scale * simd::kLog2E);
     auto sums = Op::zero();
     for_each_vector<Op>(s.width / Op::kLanes * Op::kLanes, [&](auto part) {
       const auto value = simd::exp2<Op>(Op::mul(Op::add(part.load(x), shift), factor));
@@ -68,7 +52,8 @@ void softmax_rows(const Softmax& s, int64_t first, int64_t last) {
     float sum = Op::sum(sums);
     // A partial vector would load zeros after the last value, and their exponentials would be added, so the rest is
     // scalar.
-    for (int64_t i = s.width / Op::kLanes * Op::kLanes; i < s.width; ++i) sum += x[i] = ::expf(x[i] - largest);
+    for (int64_t i = s.width / Op::kLanes * Op::kLanes; i < s.width; ++i)
+      sum += x[i] = ::expf(s.scale * (x[i] - largest));
     const auto inverse = Op::set(1 / sum);
     for_each_vector<Op>(s.width, [&](auto part) { part.store(x, Op::mul(part.load(x), inverse)); });
   }

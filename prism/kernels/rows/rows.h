@@ -113,17 +113,10 @@ struct Projection {
   float* y = nullptr;
 };
 
-/// out_n = scale x . y_n
-struct Dots {
-  int64_t width = 0;
-  float scale = 1;
-  const float *x = nullptr, *y = nullptr;  ///< [d]; [N, d]
-  float* out = nullptr;                    ///< [N]
-};
-
-/// x = e^x / sum over the row of e^x, in place.
+/// x = e^(scale x) / sum over the row of e^(scale x), in place.
 struct Softmax {
   int64_t width = 0;
+  float scale = 1;     ///< positive
   float* x = nullptr;  ///< finite values
 };
 
@@ -138,7 +131,6 @@ struct Kernels {
   void (*cross_entropy)(const CrossEntropy&, int64_t first, int64_t last);
   void (*add)(const ColumnSums&, int64_t first, int64_t last);
   void (*project)(const Projection&, int64_t first, int64_t last);
-  void (*dots)(const Dots&, int64_t first, int64_t last);
   void (*softmax)(const Softmax&, int64_t first, int64_t last);
 };
 

@@ -32,7 +32,6 @@ constexpr Kernels make_kernels(const char* name) {
       by_type<CrossEntropy, cross_entropy_rows<Op, uint16_t>, cross_entropy_rows<Op, float>>(),
       by_type<ColumnSums, add_rows<Op, uint16_t>, add_rows<Op, float>>(),
       project_rows<Op>,
-      dot_rows<Op>,
       softmax_rows<Op>,
   };
 }

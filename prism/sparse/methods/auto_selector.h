@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "prism/sparse/methods/spectral/spectral.h"
+#include "prism/sparse/methods/pooled/spectral.h"
 #include "prism/sparse/prefill_cost.h"
 
 namespace prism {

@@ -1,4 +1,4 @@
-#include "prism/sparse/methods/spectral/pooled_tokens.h"
+#include "prism/sparse/methods/pooled/pooled_tokens.h"
 
 #include <algorithm>
 #include <type_traits>

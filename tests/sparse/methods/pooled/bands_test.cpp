@@ -1,5 +1,5 @@
 // Pooling gains of rotary pairs, and the bands derived from them.
-#include "prism/sparse/methods/spectral/bands.h"
+#include "prism/sparse/methods/pooled/bands.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-// The spectral selector's decision for one row of query blocks. It reads only pooled queries and keys.
+// The decision for one row of query blocks by bands of features. It reads only pooled queries and keys.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "prism/sparse/methods/spectral/bands.h"
+#include "prism/sparse/methods/pooled/bands.h"
 
 namespace prism {
 
@@ -25,6 +25,14 @@ enum class Calibration {
 double band_temperature(const BandedBlocks& queries, int64_t query_blocks, const BandedBlocks& keys, int64_t key_blocks,
                         size_t band);
 
+/// One row of query blocks, and the key blocks that it may keep.
+struct PooledRow {
+  const BandedBlocks& queries;
+  int64_t row = 0;  ///< from position 0 on
+  const BandedBlocks& keys;
+  int64_t visible = 0;  ///< number of key blocks, from the first on
+};
+
 /// Memory that keep_by_bands() reuses between calls.
 struct RowScratch {
   std::vector<float> weights;
@@ -37,8 +45,7 @@ struct RowScratch {
 ///
 /// @param temperatures, shares  one for each band; a temperature of 0 (a band without energy) counts as 1.
 /// @param kept                  at least `visible` entries; set to 1 where a block is kept, otherwise unchanged.
-void keep_by_bands(const BandedBlocks& queries, int64_t row, const BandedBlocks& keys, int64_t visible,
-                   std::span<const double> temperatures, std::span<const double> shares, std::span<uint8_t> kept,
-                   RowScratch& scratch);
+void keep_by_bands(const PooledRow& row, std::span<const double> temperatures, std::span<const double> shares,
+                   std::span<uint8_t> kept, RowScratch& scratch);
 
 }  // namespace prism

@@ -1,4 +1,4 @@
-#include "prism/sparse/methods/spectral/bands.h"
+#include "prism/sparse/methods/pooled/bands.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
-// The spectral selector against its formulas in double precision, head by head and row by row, on random prompts; and
-// attention over the blocks that it keeps.
+// The spectral selector and mean pooling against their formulas in double precision, head by head and row by row, on
+// random prompts; and attention over the blocks that the first keeps.
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
@@ -11,9 +11,10 @@
 
 #include "prism/core/random.h"
 #include "prism/kernels/attention/attend.h"
-#include "prism/sparse/methods/spectral/pooled_tokens.h"
-#include "prism/sparse/methods/spectral/spectral.h"
-#include "prism/sparse/methods/spectral/spectral_rows.h"
+#include "prism/sparse/methods/pooled/keep_by_bands.h"
+#include "prism/sparse/methods/pooled/mean_pooling.h"
+#include "prism/sparse/methods/pooled/pooled_tokens.h"
+#include "prism/sparse/methods/pooled/spectral.h"
 #include "tests/sparse/golden_input.h"
 
 namespace prism {
@@ -25,7 +26,7 @@ enum class Layout { halves, interleaved, partial };
 
 /// Random prompt and settings.
 struct Draw {
-  int64_t heads, groups, tokens, queries, width, query_block, key_block, high, low;
+  int64_t heads, groups, tokens, queries, width, query_block, key_block, high, low, recent;
   double p_high, p_low;
   const char *calibration, *tail;
   Layout layout;
@@ -63,6 +64,7 @@ Draw draw(Random& random) {
   d.p_low = 0.3 + 0.69 * random.uniform();
   d.calibration = one_of(calibrations);
   d.tail = one_of(tails);
+  d.recent = 1 + below(4);
   return d;
 }
 
@@ -81,6 +83,9 @@ double rms(const Tensor& matrix) {
   return matrix.square().mean().sqrt().item<double>();
 }
 
+/// Of the attention; only mean pooling depends on it.
+constexpr double kScale = 0.07;
+
 struct Decisions {
   Tensor kept_MN;       ///< bool
   Tensor uncertain_MN;  ///< bool: rounding in float32 may change the decision
@@ -97,10 +102,24 @@ Tensor features_of(const Draw& d, int64_t begin, int64_t end, bool with_unturned
   return torch::tensor(features, torch::kLong);
 }
 
-/// Decisions for one head by the formulas.
-Decisions by_formulas(const Draw& d, const Tensor& q_TD, const Tensor& k_SD) {
+/// Keeps the largest weights [visible] until they hold the share, for row m.
+void keep_share(const Tensor& weights, double share, int64_t m, const Decisions& found) {
+  std::vector<int64_t> order(static_cast<size_t>(weights.size(0)));
+  std::iota(order.begin(), order.end(), 0);
+  const double* weight = weights.const_data_ptr<double>();
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return weight[a] > weight[b]; });
+  double before = 0;
+  for (const int64_t v : order) {
+    if (before < share) found.kept_MN[m][v].fill_(true);
+    if (std::abs(before - share) < 2e-5) found.uncertain_MN[m].fill_(true);
+    before += weight[v];
+  }
+}
+
+/// Decisions for one head by the formulas: those of the spectral selector, or of mean pooling with d.p_high.
+Decisions by_formulas(const Draw& d, const Tensor& q_TD, const Tensor& k_SD, bool by_bands) {
   const int64_t first = d.tokens - d.queries, first_row = first / d.query_block, pairs = d.turned() / 2;
-  const bool is_padded = std::string(d.tail) == "padded";
+  const bool is_padded = by_bands && std::string(d.tail) == "padded";
   const auto queries = pooled(q_TD, d.query_block, first, is_padded), keys = pooled(k_SD, d.key_block, 0, is_padded);
   const int64_t rows = queries.size(0), blocks = keys.size(0);
   Decisions found{at::zeros({rows, blocks}, torch::kBool), at::zeros({rows, blocks}, torch::kBool)};
@@ -108,8 +127,10 @@ Decisions by_formulas(const Draw& d, const Tensor& q_TD, const Tensor& k_SD) {
                                              {features_of(d, pairs - d.low / 2, pairs, true), d.p_low}};
   for (int64_t m = 0; m < rows; ++m) {
     const int64_t end = std::min((first_row + m + 1) * d.query_block, d.tokens);
-    const int64_t visible = (end - 1) / d.key_block + 1;
+    const int64_t visible = (end - 1) / d.key_block + 1, own = (first_row + m) * d.query_block / d.key_block;
+    if (!by_bands) keep_share((at::mv(keys.slice(0, 0, visible), queries[m]) * kScale).softmax(0), d.p_high, m, found);
     for (const auto& [features, share] : bands) {
+      if (!by_bands) break;
       const auto qz = queries.index_select(1, features), kz = keys.index_select(1, features);
       const double n = static_cast<double>(features.numel()), width = static_cast<double>(d.width);
       double tau = 1;
@@ -121,25 +142,20 @@ Decisions by_formulas(const Draw& d, const Tensor& q_TD, const Tensor& k_SD) {
         };
         tau = std::sqrt(n / width) * ratio(qz, queries, seen_rows) * ratio(kz, keys, seen_keys);
       }
-      const auto weights = (at::mv(kz.slice(0, 0, visible), qz[m]) / (std::sqrt(n) * tau)).softmax(0);
-      std::vector<int64_t> order(static_cast<size_t>(visible));
-      std::iota(order.begin(), order.end(), 0);
-      const double* weight = weights.const_data_ptr<double>();
-      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return weight[a] > weight[b]; });
-      double before = 0;
-      for (const int64_t v : order) {
-        if (before < share) found.kept_MN[m][v].fill_(true);
-        if (std::abs(before - share) < 2e-5) found.uncertain_MN[m].fill_(true);
-        before += weight[v];
-      }
+      keep_share((at::mv(kz.slice(0, 0, visible), qz[m]) / (std::sqrt(n) * tau)).softmax(0), share, m, found);
     }
     found.kept_MN[m][0].fill_(true);
-    found.kept_MN[m].slice(0, (first_row + m) * d.query_block / d.key_block, visible).fill_(true);
+    found.kept_MN[m].slice(0, std::max<int64_t>(0, own + 1 - d.recent), visible).fill_(true);
   }
   return found;
 }
 
-TEST(SpectralFormulas, GiveTheSameMasksOn200RandomPrompts) {
+class PooledFormulas : public testing::TestWithParam<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(, PooledFormulas, testing::Bool(),
+                         [](const auto& tested) { return tested.param ? "Spectral" : "MeanPooling"; });
+
+TEST_P(PooledFormulas, GiveTheSameMasksOn200RandomPrompts) {
   Random random(11);
   int64_t entries = 0, uncertain = 0;
   for (int i = 0; i < 200; ++i) {
@@ -147,7 +163,8 @@ TEST(SpectralFormulas, GiveTheSameMasksOn200RandomPrompts) {
     SCOPED_TRACE(testing::Message() << "case " << i << ": " << d.queries << " of " << d.tokens << " tokens, " << d.heads
                                     << "/" << d.groups << " heads " << d.width << " wide, blocks of " << d.query_block
                                     << " x " << d.key_block << ", " << d.high << " and " << d.low << ", "
-                                    << d.calibration << ", " << d.tail << ", layout " << static_cast<int>(d.layout));
+                                    << d.calibration << ", " << d.tail << ", recent " << d.recent << ", layout "
+                                    << static_cast<int>(d.layout));
     torch::manual_seed(i);
     // Distributions from flat to sharp.
     const double sharp = 1 + 3 * random.uniform();
@@ -161,18 +178,23 @@ TEST(SpectralFormulas, GiveTheSameMasksOn200RandomPrompts) {
                               .k_BGSD = k.unsqueeze(0),
                               .q_lengths_B = {},
                               .kv_lengths_B = {},
-                              .pairs = d.pairs()};
-    const auto selector = make_spectral_selector({.p_high = d.p_high,
-                                                  .p_low = d.p_low,
-                                                  .high_dims = d.high,
-                                                  .low_dims = d.low,
-                                                  .calibration = d.calibration,
-                                                  .tail = d.tail,
-                                                  .blocks = {.query_block = d.query_block, .key_block = d.key_block}});
+                              .pairs = d.pairs(),
+                              .scale = kScale};
+    const BlockSizes blocks{.query_block = d.query_block, .key_block = d.key_block};
+    const auto selector = GetParam()
+                              ? make_spectral_selector({.p_high = d.p_high,
+                                                        .p_low = d.p_low,
+                                                        .high_dims = d.high,
+                                                        .low_dims = d.low,
+                                                        .calibration = d.calibration,
+                                                        .tail = d.tail,
+                                                        .recent = d.recent,
+                                                        .blocks = blocks})
+                              : make_mean_pooling_selector({.p = d.p_high, .recent = d.recent, .blocks = blocks});
     const auto kept = kept_blocks(selector->select(input, *selector->make_state(input)), d.blocks());
     for (int64_t h = 0; h < d.heads; ++h) {
       const auto expected = by_formulas(d, q[h].slice(0, d.tokens - d.queries).to(torch::kDouble),
-                                        k[h * d.groups / d.heads].to(torch::kDouble));
+                                        k[h * d.groups / d.heads].to(torch::kDouble), GetParam());
       const auto differs = kept[0][h].logical_xor(expected.kept_MN);
       EXPECT_FALSE(differs.logical_and(expected.uncertain_MN.logical_not()).any().item<bool>()) << "head " << h;
       entries += differs.numel();
@@ -223,8 +245,12 @@ TEST(SpectralAttention, GivesTheGoldenOutput) {
                             .q_lengths_B = {},
                             .kv_lengths_B = {},
                             .pairs = half_split_pairs(64, std::vector<double>(32, 1.0))};
-  const auto selector = make_spectral_selector(
-      {.p = 0.6, .high_dims = 32, .low_dims = 48, .calibration = "all_blocks", .blocks = {.block_size = 64}});
+  const auto selector = make_spectral_selector({.p = 0.6,
+                                                .high_dims = 32,
+                                                .low_dims = 48,
+                                                .calibration = "all_blocks",
+                                                .recent = 1,
+                                                .blocks = {.block_size = 64}});
   const auto mask = selector->select(input, *selector->make_state(input));
   EXPECT_EQ(mask.counts_BHM.sum().item<int64_t>(), 82);
   const auto kept = kept_blocks(mask, 16).to(torch::kByte).contiguous();

@@ -1,6 +1,6 @@
 // The spectral selector against golden masks of an independent implementation in double precision, and properties that
 // hold for any input.
-#include "prism/sparse/methods/spectral/spectral.h"
+#include "prism/sparse/methods/pooled/spectral.h"
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
@@ -65,6 +65,7 @@ TEST(Spectral, EqualsTheGoldenMasks) {
                               .p_low = g.p_low,
                               .calibration = g.calibration,
                               .tail = g.tail,
+                              .recent = 1,
                               .blocks = {.block_size = g.block}},
                              input_of(golden, kHeads, g.tokens, g.width, g.queries));
     const Tensor kept = kept_blocks(mask, (g.tokens + g.block - 1) / g.block).to(torch::kByte).contiguous();
@@ -81,7 +82,8 @@ TEST(Spectral, OfSlicesInsteadOfPairsWouldBeAnotherMask) {
   const GoldenInput golden(1, 2, 2048, 128, 128);
   auto input = input_of(golden, 2, 2048, 128, 2048);
   input.pairs = interleaved_pairs(128, input.pairs.angles);
-  const auto mask = select({.p_high = .95, .p_low = .95, .calibration = "all_blocks", .tail = "padded"}, input);
+  const auto mask =
+      select({.p_high = .95, .p_low = .95, .calibration = "all_blocks", .tail = "padded", .recent = 1}, input);
   EXPECT_EQ(mask.counts_BHM[0][0].sum().item<int64_t>(), 128);
   EXPECT_EQ(mask.counts_BHM[0][1].sum().item<int64_t>(), 132);
   const Tensor kept = kept_blocks(mask, 16).to(torch::kByte).contiguous();
@@ -119,12 +121,13 @@ TEST(Spectral, KeepsWhatIsForcedAndNothingThatNoQuerySees) {
   for (const int64_t query_block : {32, 128}) {
     for (const int64_t key_block : {32, 64, 256}) {
       const SpectralOptions options{
-          .p_high = 0.05, .p_low = 0.05, .blocks = {.query_block = query_block, .key_block = key_block}};
+          .p_high = 0.05, .p_low = 0.05, .recent = 3, .blocks = {.query_block = query_block, .key_block = key_block}};
       const auto kept = kept_of(options, input);
       for (int64_t m = 0; m < kept.size(2); ++m) {
         const int64_t first = m * query_block, last = std::min<int64_t>(first + query_block, 700) - 1;
         EXPECT_TRUE(kept.select(2, m).select(2, 0).all().item<bool>());
-        EXPECT_TRUE(kept.select(2, m).slice(2, first / key_block, last / key_block + 1).all().item<bool>());
+        const int64_t recent = std::max<int64_t>(0, first / key_block - 2);
+        EXPECT_TRUE(kept.select(2, m).slice(2, recent, last / key_block + 1).all().item<bool>());
         EXPECT_FALSE(kept.select(2, m).slice(2, last / key_block + 1).any().item<bool>());
       }
     }
@@ -240,6 +243,20 @@ TEST(Spectral, GoesOnAfterPositionsWereTakenBack) {
   const auto kept = kept_blocks(selector->select(part, *state), 11);
   EXPECT_TRUE(at::equal(kept, whole.slice(2, 5)));
   EXPECT_THROW(selector->select(part, *state), InputError) << "the same queries again";
+}
+
+TEST(Spectral, TakesEqualScoresForABandOfNextToNoEnergy) {
+  // The temperature of such a band is about 1e-48, and its scores are about 1e-48, too.
+  auto input = random_input(900);
+  for (Tensor* x : {&input.q_BTHD, &input.k_BGSD}) {
+    *x = x->clone();
+    x->slice(3, 0, 16).mul_(1e-24);  // the pairs of the fast band: features j and j + 32
+    x->slice(3, 32, 48).mul_(1e-24);
+  }
+  const SpectralOptions options{.p = 0.5, .low_dims = 32, .recent = 1, .blocks = {.block_size = 64}};
+  const auto kept = kept_of(options, input);
+  for (int64_t m = 0; m < kept.size(2); ++m)
+    EXPECT_TRUE(kept.select(2, m).slice(2, 0, (m + 2) / 2).all().item<bool>()) << "the first half of row " << m;
 }
 
 TEST(SpectralInput, ThatIsWrongGetsASentence) {

@@ -18,7 +18,7 @@ struct SpectralOptions {
   std::string bands = "paper";
   int64_t high_dims = 0, low_dims = 0;
   std::string calibration = "causal_running", tail = "exact";
-  int64_t sink = 1, recent = 1, last_dense = 0;
+  int64_t sink = 1, recent = 4, last_dense = 0;
   BlockSizes blocks = {};
   template <class Visitor>
   void visit(Visitor& v) {

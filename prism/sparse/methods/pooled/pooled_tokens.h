@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "prism/sparse/methods/spectral/bands.h"
+#include "prism/sparse/methods/pooled/bands.h"
 
 namespace prism {
 
