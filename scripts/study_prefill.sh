@@ -5,6 +5,8 @@
 #   scripts/study_prefill.sh                     measures what is not recorded yet; half an hour on two cores
 #   scripts/study_prefill.sh --model MODEL NAME  the same perplexities of a pretrained model, under the name NAME, in
 #                                                windows of 4096 and 8192 tokens and, with YaRN, 16384 and 32768; hours
+#   scripts/study_prefill.sh --mixes             recall on the five mixes of heads that benchmarks/draw_mixes.py drew, of
+#                                                8192 and 32768 tokens; hours
 #   scripts/study_prefill.sh --results           only writes tables and figures of the records
 #
 # Texts come from PRISM_DATA (../shared/data by default). Trains or resumes the model runs/prefill/long (20 minutes).
@@ -13,10 +15,10 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() { echo "[study_prefill] $1; see study_prefill.sh --help." >&2; exit 2; }
 case "${1:-}" in
-  -h | --help) sed -n '2,11s/^# \{0,1\}//p' scripts/study_prefill.sh; exit 0 ;;
+  -h | --help) sed -n '2,13s/^# \{0,1\}//p' scripts/study_prefill.sh; exit 0 ;;
   --model) [[ $# == 3 && $3 =~ ^[a-z0-9_]+$ ]] || usage "expected a model and a name in lower case after --model; found \"${*:2}\"" ;;
-  --results | "") ;;
-  *) usage "expected --model, --results or nothing; found \"$1\"" ;;
+  --mixes | --results | "") ;;
+  *) usage "expected --model, --mixes, --results or nothing; found \"$1\"" ;;
 esac
 
 runs=runs/prefill
@@ -105,7 +107,7 @@ study_model() {  # MODEL NAME
   ln -sfn "$(realpath "$1")" "$model"
   width=$("$prism" info "$model" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["layers"][0]["head_dim"])')
   cut_novels 60000 "$runs/novels_short"
-  cut_novels 130000 "$runs/novels_long"  # less than one window of 32768 each
+  cut_novels 130000 "$runs/novels_long"  # about one window of 32768 each
   for window in 4096 8192; do
     words=("$model" "$runs/novels_short" --window "$window")
     for method in "${model_kept[@]}" "$openvino"; do record_perplexity "$records/$2_$window.jsonl" "$method" "${words[@]}"; done
@@ -123,9 +125,20 @@ study_model() {  # MODEL NAME
   done
 }
 
-record_recall() {  # FILE METHOD MIX
-  record "$1" "$2" "$prism" bench prefill --tokens 8192 --mix "benchmarks/mixes/$3.json" --selector "$2" --rounds 1 --sdpa-tokens 0 \
+record_recall() {  # FILE METHOD MIX TOKENS
+  record "$1" "$2" "$prism" bench prefill --tokens "$4" --mix "benchmarks/mixes/$3.json" --selector "$2" --rounds 1 --sdpa-tokens 0 \
     --recall-rows 64 --json
+}
+
+study_mixes() {
+  mkdir -p $records/mixes
+  for tokens in 8192 32768; do
+    for number in 1 2 3 4 5; do
+      for method in "${kept[@]}"; do
+        record_recall $records/mixes/${number}_$tokens.jsonl "$method" drawn_$number $tokens
+      done
+    done
+  done
 }
 
 write_results() {
@@ -141,6 +154,8 @@ find_program study_prefill
 mkdir -p $runs $records
 if [ "${1:-}" == --model ]; then
   study_model "$2" "$3"
+elif [ "${1:-}" == --mixes ]; then
+  study_mixes
 elif [ "${1:-}" != --results ]; then
   scripts/study.sh --prepare
   xz -dc "${PRISM_DATA:-../shared/data}/gutenberg_novels/long/Eliot_Daniel_1876.txt.xz" > $runs/whole_book.txt
@@ -154,12 +169,12 @@ elif [ "${1:-}" != --results ]; then
   fi
   for method in "${kept[@]}"; do
     record_perplexity $records/perplexity.jsonl "$method" $runs/long $runs/book.txt
-    for mix in structured unstructured; do record_recall $records/recall_$mix.jsonl "$method" $mix; done
+    for mix in structured unstructured; do record_recall $records/recall_$mix.jsonl "$method" $mix 8192; done
   done
   record_perplexity $records/perplexity_ablations.jsonl dense $runs/long $runs/book.txt
   for method in $(list_ablations); do
     record_perplexity $records/perplexity_ablations.jsonl "$method" $runs/long $runs/book.txt
-    record_recall $records/recall_ablations.jsonl "$method" structured
+    record_recall $records/recall_ablations.jsonl "$method" structured 8192
   done
 fi
 write_results

@@ -28,7 +28,7 @@ torch::Tensor prompt() {
 
 /// Small blocks, so that a short prompt has many.
 PrefillOptions spectral(double p, int64_t chunk) {
-  return {.selector = "spectral", .settings = {{"p", p}, {"block_size", 32}}, .chunk = chunk};
+  return {.selector = "spectral", .settings = {{"p", p}, {"recent", 1}, {"block_size", 32}}, .chunk = chunk};
 }
 
 struct Read {
