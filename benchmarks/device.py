@@ -56,6 +56,7 @@ RECIPES = {
     },
 }
 ANALYSES = "attention-distance entropy gates heads norms twins gradients".split()
+SPARSE = ["--prefill", "spectral", "--prefill-set", "block_size=32", "--prefill-set", "recent=1"]
 GREEDY = ["--temperature", "0", "--max-new-tokens", "16"]
 CACHED = ["generate", "mirrored_cpu", "The golden river sings", *GREEDY]
 UNTIMED = re.compile(r'"[a-z_]*(?:seconds|_ms|per_s|memory_bytes)": ?[0-9.e+-]+')
@@ -126,7 +127,7 @@ def commands():
 def compared_commands():
     lm, quantised = "mirrored_cpu", "plain.gguf"
     yield "eval", ["eval", lm, "part.txt", "--json"]
-    yield "eval, sparse", ["eval", lm, "part.txt", "--json", "--prefill", "spectral", "--prefill-set", "block_size=32"]
+    yield "eval, sparse", ["eval", lm, "part.txt", "--json", *SPARSE]
     yield "generate", ["generate", lm, "The golden", "--temperature", "0", "--max-new-tokens", "40"]
     yield "generate, prompts", ["generate", lm, "--prompts", "prompts.jsonl", "--parallel", "3", *GREEDY]
     yield "generate, prompt cache", [*CACHED, "--prompt-cache", "{device}.cache"]
@@ -136,8 +137,7 @@ def compared_commands():
     yield "generate, int8 cache", ["generate", quantised, "The golden", "--cache-type", "int8", *GREEDY]
     divergence = ["--task", "divergence", "--window", "64", "--cache-type", "int8", "--json"]
     yield "eval, divergence", ["eval", quantised, "part.txt", *divergence]
-    sparse = ["--prefill", "spectral", "--prefill-set", "block_size=32", "--against-prefill", "dense"]
-    yield "eval, choices", ["eval", lm, "--task", "multiple_choice", "--data", "choices.jsonl", *sparse, "--json"]
+    yield "eval, choices", ["eval", lm, "--task", "multiple_choice", "--data", "choices.jsonl", *SPARSE, "--against-prefill", "dense", "--json"]
     yield "eval, questions", ["eval", lm, "--task", "generate", "--data", "questions.jsonl", "--json"]
     yield "classify", ["classify", "classifier_cpu", "--text", "golden bridge", "--json"]
     yield "eval, classes", ["eval", "classifier_cpu", "rows", "--task", "classification", "--split", "valid", "--json"]

@@ -41,12 +41,13 @@ part_density() {
   bench --tokens 8192 16384 32768 --recall-rows 0 --sdpa-tokens 0 --rounds 7 \
     --selector random:share=0.05 random:share=0.2 random:share=0.35 random:share=0.5 random:share=0.75 random:share=1
 }
+# Spectral selection as in the paper, where a row always keeps only its own block.
 part_selection() {
-  bench --tokens 8192 --mix $mixes/unstructured.json --sdpa-tokens 0 --selector spectral mean_pooling xattention flash_prefill
-  bench --tokens 65536 --mix $mixes/unstructured.json --sdpa-tokens 0 --selector spectral
+  bench --tokens 8192 --mix $mixes/unstructured.json --sdpa-tokens 0 --selector spectral:recent=1 mean_pooling xattention flash_prefill
+  bench --tokens 65536 --mix $mixes/unstructured.json --sdpa-tokens 0 --selector spectral:recent=1
 }
 part_structured() {
-  bench --tokens 131072 --mix $mixes/structured.json --sdpa-tokens 131072 --selector spectral:p=0.67 spectral auto
+  bench --tokens 131072 --mix $mixes/structured.json --sdpa-tokens 131072 --selector spectral:p=0.67,recent=1 spectral:recent=1 auto
   bench --tokens 131072 --mix $mixes/unstructured.json --sdpa-tokens 0 --recall-rows 0 --selector auto
 }
 part_auto() {

@@ -40,7 +40,7 @@ flash_prefill:alpha=0.5 flash_prefill:alpha=0.3 flash_prefill:alpha=0.18 flash_p
 flex_prefill:gamma=0.5,min_budget=0 flex_prefill:gamma=0.7,min_budget=0 flex_prefill:gamma=0.9,min_budget=0
 vertical_slash:vertical=50,slash=100 vertical_slash:vertical=100,slash=400 vertical_slash:vertical=200,slash=1000
 EOF
-# Ablations of the spectral selector with its own block alone kept at any rate (recent=1), as in the paper, each at several
+# Ablations of the spectral selector as in the paper, where a row always keeps only its own block (recent=1), each at several
 # shares.
 ablations=(calibration=causal_running calibration=all_blocks calibration=off bands=auto tail=padded block_size=32 block_size=64
   block_size=256)
@@ -62,7 +62,7 @@ flex_prefill:gamma=0.7,min_budget=0 flex_prefill:gamma=0.9,min_budget=0
 vertical_slash:vertical=50,slash=100 vertical_slash:vertical=200,slash=1000
 EOF
 # Their ablations: the bands (by features of the head, d of them), of which one alone has nearly no share of the other;
-# calibration; and blocks of 64, with the same tokens kept at any rate as by blocks of 128.
+# calibration; and blocks of 64, which always keep the same tokens as blocks of 128.
 model_ablations=(recent=1,bands=auto recent=1,p_high=0.000001 recent=1,p_low=0.000001 'recent=1,high_dims=d/4,low_dims=d/2'
   recent=1,calibration=all_blocks recent=1,calibration=off recent=8,block_size=64)
 model_shares=(0.9 0.95)

@@ -7,6 +7,13 @@
 
 namespace prism {
 
+/// The blocks that rows keep whatever they choose. They do not count towards the shares of a choice.
+struct ForcedBlocks {
+  int64_t sink = 0;        ///< first key blocks
+  int64_t recent = 0;      ///< most recent key blocks, counting the row's own
+  int64_t last_dense = 0;  ///< last rows of a prompt, which keep every block they see
+};
+
 /// Keeps the first `count` blocks, the sink.
 inline void keep_first(std::span<uint8_t> kept, int64_t count) {
   std::fill_n(kept.begin(), std::min(count, static_cast<int64_t>(kept.size())), uint8_t{1});

@@ -114,7 +114,7 @@ TEST(SpectralOnKnownHeads, KeepsASlashThatMeanPoolingMisses) {
   input.q_BTHD = input.q_BTHD.index_select(3, slow);
   input.k_BGSD = input.k_BGSD.index_select(3, slow);
   input.pairs = half_split_pairs(static_cast<int64_t>(low.size()), {});
-  const auto selector = find_selector("mean_pooling", {{"p", 0.8}, {"block_size", kHeadBlock}});
+  const auto selector = find_selector("mean_pooling", {{"p", 0.8}, {"recent", 1}, {"block_size", kHeadBlock}});
   const auto by_slow = kept_blocks(input, selector->select(input, *selector->make_state(input)))[0][0];
   EXPECT_LT(slash_kept(by_slow, 700), 0.95) << "density " << density(by_slow);
 }
@@ -123,7 +123,7 @@ TEST(SpectralOnKnownHeads, KeepsANeedle) {
   const auto heads =
       make_synthetic_heads(mix_of({.needle = 16, .needles = 3, .slashes = {{0, 15}}}), kHeadTokens, torch::kFloat);
   const auto input = input_of(heads);
-  const auto selector = find_selector("spectral", {{"p", 0.8}, {"block_size", kHeadBlock}});
+  const auto selector = find_selector("spectral", {{"p", 0.8}, {"recent", 1}, {"block_size", kHeadBlock}});
   const auto kept = kept_blocks(input, selector->select(input, *selector->make_state(input)))[0][0];
   const auto head = head_input(input, SelectorLengths(input), 0, 0, kHeadBlock, kHeadBlock);
   int64_t needles = 0;

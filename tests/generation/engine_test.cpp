@@ -184,7 +184,7 @@ TEST(Engine, HandsOverTheHiddenStatesOfPromptsAndDecodedTokens) {
 }
 
 TEST(Engine, ServesHeadBudgetsAndSelectorsSequenceBySequence) {
-  Prefill sparse({.selector = "spectral", .settings = {{"p", 0.5}, {"block_size", 32}}});
+  Prefill sparse({.selector = "spectral", .settings = {{"p", 0.5}, {"recent", 1}, {"block_size", 32}}});
   for (const bool selects : {true, false}) {
     auto decoder = selects ? tiny_decoder(700) : tiny_budget_decoder("learned", 700);
     auto* prefill = selects ? &sparse : nullptr;

@@ -91,7 +91,7 @@ TEST(Scorer, ComputesOnceWhatRequestsHaveInCommon) {
   // The last token of a context is computed for every continuation, and the last token of a continuation never.
   const int64_t shots = 149, contexts = 20 + 30 + 11, continuations = 4 * (1 + 5 + 9), again = 5;
   EXPECT_EQ(computed, shots + contexts + continuations + again);
-  Prefill sparse({.selector = "spectral", .settings = {{"p", 0.5}, {"block_size", 32}}});
+  Prefill sparse({.selector = "spectral", .settings = {{"p", 0.5}, {"recent", 1}, {"block_size", 32}}});
   Scorer whole(tiny_decoder(400), {.prefill = &sparse});
   int64_t all = 0, expected = 0;
   whole.score(requests, [&](int64_t tokens) { all += tokens; });

@@ -83,7 +83,7 @@ TEST(Session, ComputesEverythingWithHeadBudgets) {
 TEST(Session, BeginsWithWhatAnotherHasRead) {
   const auto tokenizer = tiny_tokenizer();
   const std::string prompt(300, 'x'), longer = prompt + " and then it ended";
-  Prefill sparse({.selector = "spectral", .settings = {{"p", 0.5}, {"block_size", 32}}});
+  Prefill sparse({.selector = "spectral", .settings = {{"p", 0.5}, {"recent", 1}, {"block_size", 32}}});
   for (auto* prefill : {static_cast<Prefill*>(nullptr), &sparse}) {
     const auto decoder = tiny_decoder(700);
     Session first(decoder, tokenizer, {.prefill = prefill}), second(decoder, tokenizer, {.prefill = prefill}),

@@ -44,16 +44,18 @@ void softmax_rows(const Softmax& s, int64_t first, int64_t last) {
     for (int64_t i = 0; i < s.width; ++i) largest = largest < x[i] ? x[i] : largest;
     const auto shift = Op::set(-largest), factor = Op::set(s.scale * simd::kLog2E);
     auto sums = Op::zero();
-    for_each_vector<Op>(s.width / Op::kLanes * Op::kLanes, [&](auto part) {
-      const auto value = simd::exp2<Op>(Op::mul(Op::add(part.load(x), shift), factor));
-      part.store(x, value);
-      sums = Op::add(sums, value);
-    });
+    const auto soften = [&](auto part, float* values) PRISM_INLINE_LAMBDA {
+      const auto value = simd::exp2<Op>(Op::mul(Op::add(part.load(values), shift), factor));
+      part.store(values, value);
+      return value;
+    };
+    const int64_t whole = s.width / Op::kLanes * Op::kLanes;
+    for_each_vector<Op>(whole, [&](auto part) PRISM_INLINE_LAMBDA { sums = Op::add(sums, soften(part, x)); });
     float sum = Op::sum(sums);
-    // A partial vector would load zeros after the last value, and their exponentials would be added, so the rest is
-    // scalar.
-    for (int64_t i = s.width / Op::kLanes * Op::kLanes; i < s.width; ++i)
-      sum += x[i] = ::expf(s.scale * (x[i] - largest));
+    // By the same function, so that equal scores have equal shares. A partial vector loads zeros after the last value,
+    // whose exponentials must not be added.
+    for_each_vector<Op>(s.width - whole, [&](auto part) PRISM_INLINE_LAMBDA { soften(part, x + whole); });
+    for (int64_t i = whole; i < s.width; ++i) sum += x[i];
     const auto inverse = Op::set(1 / sum);
     for_each_vector<Op>(s.width, [&](auto part) { part.store(x, Op::mul(part.load(x), inverse)); });
   }

@@ -113,7 +113,7 @@ struct Projection {
   float* y = nullptr;
 };
 
-/// x = e^(scale x) / sum over the row of e^(scale x), in place.
+/// x = e^(scale x) / sum over the row of e^(scale x), in place. Equal values become equal.
 struct Softmax {
   int64_t width = 0;
   float scale = 1;     ///< positive

@@ -47,7 +47,8 @@ TEST(Eval, ReadsThroughASelectorAndSaysWhatItKept) {
   EXPECT_FALSE(dense["prefill"].contains("layers")) << "every head kept everything";
   const auto all = with({"--prefill", "spectral", "--prefill-set", "p=1", "--prefill-chunk", "8"});
   EXPECT_NEAR(all["nats"].get<double>(), dense["nats"].get<double>(), 1e-2 * dense["nats"].get<double>());
-  const auto less = with({"--prefill", "spectral", "--prefill-set", "block_size=32", "--prefill-recall", "2"});
+  const auto less = with({"--prefill", "spectral", "--prefill-set", "block_size=32", "--prefill-set", "recent=1",
+                          "--prefill-recall", "2"});
   EXPECT_LE(less["prefill"]["recall"].get<double>(), 1 + 1e-9);
   EXPECT_EQ(less["prefill"]["settings"]["block_size"], 32);
   EXPECT_GT(less["prefill"]["layers"][0]["heads"].size(), 0u);

@@ -333,6 +333,14 @@ TEST_P(RowKernels, SoftmaxAddsUpToOne) {
   }
 }
 
+TEST_P(RowKernels, SoftmaxGivesEqualValuesEqualShares) {
+  for (const size_t width : {1, 9, 16, 17, 23, 40}) {
+    auto x = guarded(std::vector<float>(width, -3));
+    kernels()->softmax({static_cast<int64_t>(width), 2, x.data()}, 0, 1);
+    for (size_t i = 0; i < width; ++i) EXPECT_EQ(x[i], x[0]) << i << " of " << width;
+  }
+}
+
 TEST_P(RowKernels, KeepANanInItsRow) {
   const auto* kernels = this->kernels();
   constexpr int64_t kWidth = 40;

@@ -84,7 +84,7 @@ void BandedBlocks::append(const float* mean) {
 }
 
 void BandedBlocks::pop() {
-  PRISM_ASSERT(blocks() > 0, "spectral", "no block to remove");
+  PRISM_ASSERT(blocks() > 0, "selector", "no block to remove");
   whole_energy_.pop_back();
   for (size_t band = 0; band < bands_.size(); ++band) {
     rows_[band].resize(rows_[band].size() - bands_[band].features.size());

@@ -9,7 +9,7 @@
 namespace prism {
 namespace {
 
-constexpr double kLargestScale = 1e30;
+constexpr double kLargestScale = 2e38;  ///< kernels multiply it by log2(e), in float32
 
 float dot(const float* a, const float* b, int64_t count) {
   float sum = 0;
@@ -28,24 +28,14 @@ void soften_plainly(float scale, std::span<float> x) {
 
 }  // namespace
 
-double band_temperature(const BandedBlocks& queries, int64_t query_blocks, const BandedBlocks& keys, int64_t key_blocks,
-                        size_t band) {
-  constexpr double kLeast = 1e-6;
-  const double share = static_cast<double>(keys.band_width(band)) / static_cast<double>(keys.head_dim());
-  return std::sqrt(share) * (queries.rms(band, query_blocks) / std::max(queries.rms(query_blocks), kLeast)) *
-         (keys.rms(band, key_blocks) / std::max(keys.rms(key_blocks), kLeast));
-}
-
-void keep_by_bands(const PooledRow& row, std::span<const double> temperatures, std::span<const double> shares,
+void keep_by_bands(const PooledRow& row, std::span<const double> scales, std::span<const double> shares,
                    std::span<uint8_t> kept, RowScratch& scratch) {
   const BandedBlocks& keys = row.keys;
   scratch.weights.resize(static_cast<size_t>(row.visible));
   const auto* kernels = rows::kernels_of(current_isa());
   for (size_t band = 0; band < keys.bands(); ++band) {
     const int64_t width = keys.band_width(band);
-    const double tau = temperatures[band] == 0 ? 1 : temperatures[band];
-    // Bands of next to no energy may have a temperature whose inverse does not fit float32.
-    const auto scale = static_cast<float>(std::min(kLargestScale, 1 / (std::sqrt(static_cast<double>(width)) * tau)));
+    const auto scale = static_cast<float>(std::min(kLargestScale, scales[band]));
     const float *query = row.queries.row(band, row.row), *key = keys.row(band, 0);
     if (kernels != nullptr) {
       rows::Projection scores;

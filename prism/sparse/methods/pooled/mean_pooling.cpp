@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <numeric>
 
 #include "prism/core/fields.h"
@@ -28,9 +27,7 @@ class MeanPoolingSelector : public PooledSelector {
 
   void choose(const PooledRow& row, const SelectorInput& input, std::span<uint8_t> kept,
               RowScratch& scratch) const override {
-    // Scores of a band of n features are divided by sqrt(n) and the temperature.
-    const std::array temperatures = {1 / (std::sqrt(static_cast<double>(row.keys.head_dim())) * input.score_scale())};
-    keep_by_bands(row, temperatures, std::array{p_}, kept, scratch);
+    keep_by_bands(row, std::array{input.score_scale()}, std::array{p_}, kept, scratch);
   }
 
  private:

@@ -22,8 +22,8 @@ struct MeanPoolingOptions {
   }
 };
 
-/// Keeps the top p of  softmax(scale mean(q) . mean(k))  over the blocks that a row sees, without bands. Source: arXiv
-/// 2602.08426, equations 1 and 2.
+/// Keeps the top p of  softmax(scale mean(q) . mean(k))  over the blocks that a row sees, without bands. A row that
+/// comes in several chunks chooses by the mean of its queries so far. Source: arXiv 2602.08426, equations 1 and 2.
 std::unique_ptr<Selector> make_mean_pooling_selector(const MeanPoolingOptions& options);
 
 }  // namespace prism

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "prism/core/error.h"
-#include "prism/sparse/forced_blocks.h"
 
 namespace prism {
 namespace {

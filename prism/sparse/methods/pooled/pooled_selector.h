@@ -8,19 +8,13 @@
 #include <vector>
 
 #include "prism/sparse/block_sizes.h"
+#include "prism/sparse/forced_blocks.h"
 #include "prism/sparse/methods/pooled/bands.h"
 #include "prism/sparse/methods/pooled/keep_by_bands.h"
 #include "prism/sparse/methods/pooled/pooled_tokens.h"
 #include "prism/sparse/selector.h"
 
 namespace prism {
-
-/// The blocks that rows keep whatever they choose. They do not count towards the shares of a choice.
-struct ForcedBlocks {
-  int64_t sink = 0;        ///< first key blocks
-  int64_t recent = 0;      ///< most recent key blocks, counting the row's own
-  int64_t last_dense = 0;  ///< last rows of a prompt, which keep every block they see
-};
 
 /// Averages each token once, when it comes: means are kept in the state.
 class PooledSelector : public Selector {

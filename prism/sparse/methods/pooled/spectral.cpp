@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -14,6 +15,13 @@
 namespace prism {
 namespace {
 
+/// The blocks whose energies set each band's temperature.
+enum class Calibration {
+  off,             ///< none: the temperature is 1
+  all_blocks,      ///< all blocks, as in the reference: a row then depends on later blocks and on how a prompt is cut
+  causal_running,  ///< blocks up to the row: the same however a prompt is cut into chunks of whole blocks
+};
+
 const std::map<std::string, Calibration> kCalibrations = {{"off", Calibration::off},
                                                           {"all_blocks", Calibration::all_blocks},
                                                           {"causal_running", Calibration::causal_running}};
@@ -21,7 +29,7 @@ const std::map<std::string, Tail> kTails = {{"exact", Tail::exact}, {"padded", T
 
 class SpectralSelector : public PooledSelector {
  public:
-  explicit SpectralSelector(SpectralOptions options)
+  explicit SpectralSelector(const SpectralOptions& options)
       : PooledSelector("spectral", fields_to_json(options).dump(), options.blocks,
                        find_by_name(kTails, options.tail, "spectral", "tail"),
                        {options.sink, options.recent, options.last_dense}),
@@ -56,11 +64,15 @@ class SpectralSelector : public PooledSelector {
     const bool all = calibration_ == Calibration::all_blocks;
     const int64_t query_blocks = all ? row.queries.blocks() : row.row + 1;
     const int64_t key_blocks = all ? row.keys.blocks() : row.visible;
-    std::array<double, 2> temperatures = {1, 1};
-    if (calibration_ != Calibration::off)
-      for (size_t band = 0; band < temperatures.size(); ++band)
-        temperatures[band] = band_temperature(row.queries, query_blocks, row.keys, key_blocks, band);
-    keep_by_bands(row, temperatures, shares_, kept, scratch);
+    std::array<double, 2> scales{};
+    for (size_t band = 0; band < scales.size(); ++band) {
+      const double tau = calibration_ == Calibration::off
+                             ? 1
+                             : band_temperature(row.queries, query_blocks, row.keys, key_blocks, band);
+      // A band without energy has uniform scores at any temperature.
+      scales[band] = 1 / (std::sqrt(static_cast<double>(row.keys.band_width(band))) * (tau == 0 ? 1 : tau));
+    }
+    keep_by_bands(row, scales, shares_, kept, scratch);
   }
 
  private:
@@ -70,6 +82,14 @@ class SpectralSelector : public PooledSelector {
 };
 
 }  // namespace
+
+double band_temperature(const BandedBlocks& queries, int64_t query_blocks, const BandedBlocks& keys, int64_t key_blocks,
+                        size_t band) {
+  constexpr double kLeast = 1e-6;
+  const double share = static_cast<double>(keys.band_width(band)) / static_cast<double>(keys.head_dim());
+  return std::sqrt(share) * (queries.rms(band, query_blocks) / std::max(queries.rms(query_blocks), kLeast)) *
+         (keys.rms(band, key_blocks) / std::max(keys.rms(key_blocks), kLeast));
+}
 
 std::unique_ptr<Selector> make_spectral_selector(const SpectralOptions& options) {
   return std::make_unique<SpectralSelector>(options);

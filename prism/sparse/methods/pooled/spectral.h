@@ -9,6 +9,7 @@
 #include <string>
 
 #include "prism/sparse/block_sizes.h"
+#include "prism/sparse/methods/pooled/bands.h"
 #include "prism/sparse/selector.h"
 
 namespace prism {
@@ -45,6 +46,15 @@ struct SpectralOptions {
     blocks.visit(v);
   }
 };
+
+/// Temperature of a band z with n of a head's d features, from root mean squares over pooled queries Q and keys K:
+///
+///   tau_z = sqrt(n / d) (RMS(Q_z) / max(RMS(Q), 1e-6)) (RMS(K_z) / max(RMS(K), 1e-6))
+///
+/// @param query_blocks, key_blocks  number of blocks that the root mean squares are taken over.
+/// Source: arXiv 2602.08426, section 3.4, equation 13.
+double band_temperature(const BandedBlocks& queries, int64_t query_blocks, const BandedBlocks& keys, int64_t key_blocks,
+                        size_t band);
 
 /// Scores are scaled by 1 / sqrt(D) and calibrated, independent of the attention's scale (SelectorInput::scale).
 /// @throws InputError for unknown names and values out of range.

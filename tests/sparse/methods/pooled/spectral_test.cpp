@@ -1,5 +1,5 @@
-// The spectral selector against golden masks of an independent implementation in double precision, and properties that
-// hold for any input.
+// The spectral selector against golden masks of an independent implementation in double precision, and properties of it
+// and of mean pooling that hold for any input.
 #include "prism/sparse/methods/pooled/spectral.h"
 
 #include <ATen/Functions.h>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "prism/core/error.h"
+#include "prism/sparse/methods/pooled/mean_pooling.h"
 #include "tests/sparse/golden_input.h"
 
 namespace prism {
@@ -188,15 +189,23 @@ TEST(Spectral, ScalesCalibratedScoresWithTheQueriesAndGivesEqualHeadsEqualMasks)
   for (const int64_t copy : {0, 1}) EXPECT_TRUE(at::equal(twice.select(2, copy), once)) << copy;
 }
 
-TEST(Spectral, ChoosesTheSameForAPromptInPieces) {
+/// Selectors that choose the same however a prompt is cut into whole blocks, which have 64 tokens.
+std::vector<std::unique_ptr<Selector>> steady_selectors() {
+  std::vector<std::unique_ptr<Selector>> selectors;
+  for (const char* calibration : {"off", "causal_running"})
+    selectors.push_back(
+        make_spectral_selector({.p = 0.8, .calibration = calibration, .recent = 1, .blocks = {.block_size = 64}}));
+  selectors.push_back(make_mean_pooling_selector({.p = 0.8, .blocks = {.block_size = 64}}));
+  return selectors;
+}
+
+TEST(PooledSelectors, ChooseTheSameForAPromptInPieces) {
   constexpr int64_t kPrompt = 5000;
   const auto input = random_input(kPrompt);
-  for (const char* calibration : {"off", "causal_running"}) {
-    const SpectralOptions options{
-        .p_high = 0.8, .p_low = 0.8, .calibration = calibration, .blocks = {.block_size = 64}};
-    const auto whole = kept_of(options, input);
+  for (const auto& selector : steady_selectors()) {
+    const auto whole = kept_blocks(selector->select(input, *selector->make_state(input)), (kPrompt + 63) / 64);
+    EXPECT_LT(whole.to(torch::kFloat).mean().item<double>(), 0.4) << "half is all";
     for (const int64_t chunk : {64, 128, 1024, 4096}) {
-      const auto selector = make_spectral_selector(options);
       const auto state = selector->make_state(input);
       for (int64_t first = 0; first < kPrompt; first += chunk) {
         const int64_t count = std::min<int64_t>(chunk, kPrompt - first), keys = first + count;
@@ -205,7 +214,7 @@ TEST(Spectral, ChoosesTheSameForAPromptInPieces) {
         part.k_BGSD = input.k_BGSD.narrow(2, 0, keys);
         const auto kept = kept_blocks(selector->select(part, *state), (keys + 63) / 64);
         EXPECT_TRUE(at::equal(kept, whole.narrow(2, first / 64, kept.size(2)).narrow(3, 0, kept.size(3))))
-            << calibration << " chunks of " << chunk << " at " << first;
+            << "chunks of " << chunk << " at " << first;
       }
     }
   }
@@ -227,22 +236,22 @@ TEST(Spectral, ChoosesForEachSequenceOfABatchAsForItAlone) {
   }
 }
 
-TEST(Spectral, GoesOnAfterPositionsWereTakenBack) {
+TEST(PooledSelectors, GoOnAfterPositionsWereTakenBack) {
   const auto input = random_input(700);
-  const SpectralOptions options{.p_high = 0.8, .p_low = 0.8, .calibration = "off", .blocks = {.block_size = 64}};
-  const auto whole = kept_of(options, input);
-  const auto selector = make_spectral_selector(options);
-  const auto state = selector->make_state(input);
-  auto wrong = input;
-  wrong.k_BGSD = input.k_BGSD.clone();
-  wrong.k_BGSD.slice(2, 300).add_(7);
-  selector->select(wrong, *state);
-  state->truncate(300);
-  auto part = input;
-  part.q_BTHD = input.q_BTHD.slice(1, 320);
-  const auto kept = kept_blocks(selector->select(part, *state), 11);
-  EXPECT_TRUE(at::equal(kept, whole.slice(2, 5)));
-  EXPECT_THROW(selector->select(part, *state), InputError) << "the same queries again";
+  for (const auto& selector : steady_selectors()) {
+    const auto whole = kept_blocks(selector->select(input, *selector->make_state(input)), 11);
+    const auto state = selector->make_state(input);
+    auto wrong = input;
+    wrong.k_BGSD = input.k_BGSD.clone();
+    wrong.k_BGSD.slice(2, 400).add_(7);
+    selector->select(wrong, *state);
+    state->truncate(400);
+    auto part = input;
+    part.q_BTHD = input.q_BTHD.slice(1, 384);  // the whole blocks before stay
+    const auto kept = kept_blocks(selector->select(part, *state), 11);
+    EXPECT_TRUE(at::equal(kept, whole.slice(2, 6)));
+    EXPECT_THROW(selector->select(part, *state), InputError) << "the same queries again";
+  }
 }
 
 TEST(Spectral, TakesEqualScoresForABandOfNextToNoEnergy) {
