@@ -63,14 +63,18 @@ vertical_slash:vertical=50,slash=100 vertical_slash:vertical=200,slash=1000
 EOF
 # Their ablations: the bands (by features of the head, d of them), of which one alone has nearly no share of the other;
 # calibration; and blocks of 64, which always keep the same tokens as blocks of 128.
-model_ablations=(recent=1,bands=auto recent=1,p_high=0.000001 recent=1,p_low=0.000001 'recent=1,high_dims=d/4,low_dims=d/2'
-  recent=1,calibration=all_blocks recent=1,calibration=off recent=8,block_size=64)
+read -rd '' -a model_ablations <<'EOF' || true
+recent=1,bands=auto recent=1,p_high=0.000001 recent=1,p_low=0.000001 recent=1,high_dims=d/4,low_dims=d/2
+recent=1,calibration=all_blocks recent=1,calibration=off recent=8,block_size=64
+EOF
 model_shares=(0.9 0.95)
 # XAttention as OpenVINO GenAI 2026.4 runs it unless told otherwise.
 openvino=xattention:threshold=0.8,block_size=64,stride=8
 # Methods for windows beyond the context that the model was trained with.
-long_kept=(dense "$openvino" spectral:p=0.9 spectral:p=0.95 spectral:recent=1,p=0.9 mean_pooling:recent=4,p=0.9
-  xattention:threshold=0.9 sink_window:window=8)
+read -rd '' -a long_kept <<EOF || true
+dense $openvino
+spectral:p=0.9 spectral:p=0.95 spectral:recent=1,p=0.9 mean_pooling:recent=4,p=0.9 xattention:threshold=0.9 sink_window:window=8
+EOF
 
 list_ablations() {
   for change in "${ablations[@]}"; do
