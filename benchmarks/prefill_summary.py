@@ -81,7 +81,17 @@ def auto(rows):
     return all(held)
 
 
-PARTS = {"density": density, "selection": selection, "structured": structured, "auto": auto}
+def lengths(rows):
+    print("by length: choosing the blocks (ms, peak memory in MiB), attention over them, dense attention, LibTorch's (ms)")
+    for row in sorted(rows, key=lambda row: (row["selector"], row["tokens"])):
+        sdpa = f"{row['sdpa_ms']:.1f}" if row["sdpa_ms"] else "-"
+        print(f"{row['selector']:<15} {row['tokens']:>7} tokens  density {row['density']:.3f}  choose {row['select_ms']:.2f} ms, "
+              f"{row['extra_bytes'] / 2**20:.1f} MiB  attend {row['attend_ms']:.1f} ms  dense {row['dense_ms']:.1f} ms  "
+              f"LibTorch {sdpa} ms")
+    return True
+
+
+PARTS = {"density": density, "selection": selection, "structured": structured, "auto": auto, "lengths": lengths}
 
 
 def main():

@@ -1,23 +1,24 @@
 #!/usr/bin/env bash
 # Times dense and block-sparse attention over prompts and prints a summary.
 #
-#   scripts/bench_prefill.sh [--out FILE.jsonl] [PART...]      all parts: an hour on two idle cores
+#   scripts/bench_prefill.sh [--out FILE.jsonl] [PART...]      all parts: hours on two idle cores
 #
 #   density      random masks against dense attention, 8,192 to 32,768 tokens
 #   selection    cost of selecting the blocks, 8,192 and 65,536 tokens
 #   structured   131,072 tokens: heads with sinks, slashes and needles against dense and LibTorch's attention; noise
 #   auto         the cost model's choice against dense attention, 64 to 65,536 tokens
+#   lengths      each selector's time and memory, and the time of attention, over 4,096 to 131,072 tokens
 #
 # Writes records to FILE.jsonl, runs/prefill/speed.jsonl by default; new records of a part replace its old ones. Times
 # the prism that PRISM_PROGRAM names; if it is unset, scripts/setup.sh builds one.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-parts=(density selection structured auto)
+parts=(density selection structured auto lengths)
 out=runs/prefill/speed.jsonl
 asked=()
 while [ $# -gt 0 ]; do
   case "$1" in
-    -h | --help) sed -n '2,12s/^# \{0,1\}//p' scripts/bench_prefill.sh; exit 0 ;;
+    -h | --help) sed -n '2,13s/^# \{0,1\}//p' scripts/bench_prefill.sh; exit 0 ;;
     --out)
       [ $# -gt 1 ] || { echo "[bench_prefill] expected a file after --out; found none; give its name." >&2; exit 2; }
       out=$2
@@ -55,6 +56,12 @@ part_auto() {
     bench --tokens 64 128 256 512 1024 2048 4096 8192 16384 32768 65536 --mix $mixes/$mix.json --sdpa-tokens 0 \
       --recall-rows 0 --selector auto
   done
+}
+part_lengths() {
+  local selectors=(spectral:recent=1 mean_pooling xattention flash_prefill flex_prefill vertical_slash sink_window)
+  bench --tokens 4096 8192 16384 32768 --mix $mixes/structured.json --recall-rows 0 --sdpa-tokens 32768 --rounds 3 \
+    --selector "${selectors[@]}"
+  bench --tokens 65536 131072 --mix $mixes/structured.json --recall-rows 0 --sdpa-tokens 0 --rounds 1 --selector "${selectors[@]}"
 }
 
 held=yes
