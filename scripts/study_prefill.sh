@@ -115,11 +115,13 @@ study_model() {  # MODEL NAME
   for window in 4096 8192; do
     words=("$model" "$runs/novels_short" --window "$window")
     for method in "${model_kept[@]}" "$openvino"; do record_perplexity "$records/$2_$window.jsonl" "$method" "${words[@]}"; done
+    is_recorded "$records/$2_${window}_parts.jsonl" dense ||
+      grep -F '{"method":"dense",' "$records/$2_$window.jsonl" >> "$records/$2_${window}_parts.jsonl"
     for change in "${model_ablations[@]}"; do
       change=${change//d\/4/$((width / 4))}
       change=${change//d\/2/$((width / 2))}
       for share in "${model_shares[@]}"; do
-        record_perplexity "$records/$2_$window.jsonl" "spectral:${change/,/,p=$share,}" "${words[@]}"
+        record_perplexity "$records/$2_${window}_parts.jsonl" "spectral:${change/,/,p=$share,}" "${words[@]}"
       done
     done
   done
