@@ -36,8 +36,7 @@ LLAMA, IK, OPENVINO, XATTENTION = "llama.cpp", "ik_llama.cpp", "OpenVINO", "XAtt
 BFLOAT16, FILE, SPECTRAL, INT8_CACHE = "prism, bfloat16", "prism, file", "prism, spectral", "prism, int8 cache"
 TOGETHER = f"prism, {SEQUENCES} sequences"
 
-# Its perplexities at 8,192 and 16,384 tokens are below those of XAttention with OpenVINO's settings:
-# docs/results/prefill/smollm2_8192.jsonl and smollm2_16384.jsonl.
+# Its perplexity is below that of XAttention with OpenVINO's settings at each length: docs/results/sparse-prefill.md.
 SPECTRAL_SETTING = "p=0.9"
 
 # Goals: how many times a peer's speed prism's must be, and which share of the CPU's limit.

@@ -1,9 +1,10 @@
-// The blocks that a row always keeps.
+// The blocks that a row always keeps, and the list of all that it keeps.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace prism {
 
@@ -24,6 +25,12 @@ inline void keep_last(std::span<uint8_t> kept, int64_t own, int64_t count) {
   if (count == 0) return;
   const int64_t first = std::clamp(own + 1 - count, int64_t{0}, static_cast<int64_t>(kept.size()));
   std::fill(kept.begin() + first, kept.end(), uint8_t{1});
+}
+
+/// Appends the numbers of the blocks that are kept, ascending.
+inline void append_kept(std::span<const uint8_t> kept, std::vector<int32_t>& blocks) {
+  for (size_t v = 0; v < kept.size(); ++v)
+    if (kept[v] != 0) blocks.push_back(static_cast<int32_t>(v));
 }
 
 }  // namespace prism

@@ -3,7 +3,10 @@
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 
+#include <span>
+
 #include "prism/core/error.h"
+#include "prism/sparse/forced_blocks.h"
 
 namespace prism {
 
@@ -38,14 +41,14 @@ BlockMask HeadByHeadSelector::select(const SelectorInput& input, SelectorState&)
       const auto head = head_input(input, lengths, b, h, blocks_.queries(), blocks_.keys());
       check_finite(at::isfinite(head.q_TD).all().item<bool>(), "queries", h, b);
       check_finite(at::isfinite(head.k_SD).all().item<bool>(), "keys", h, b);
-      const auto chosen = select_head(head).to(torch::kBool).contiguous();
+      auto chosen = select_head(head).to(torch::kByte).contiguous();
       PRISM_ASSERT(chosen.size(0) == head.rows() && chosen.size(1) == head.blocks(), "selector", "a mask of {}",
                    c10::str(chosen.sizes()));
       for (int64_t m = 0; m < head.rows(); ++m) {
-        const bool* row = chosen.const_data_ptr<bool>() + m * head.blocks();
-        for (int64_t v = 0; v < head.visible(m); ++v)
-          if (row[v] || v >= head.own_block(m))
-            kept[static_cast<size_t>(i * rows + m)].push_back(static_cast<int32_t>(v));
+        const std::span row(chosen.mutable_data_ptr<uint8_t>() + m * head.blocks(),
+                            static_cast<size_t>(head.visible(m)));
+        keep_last(row, head.own_block(m), 1);
+        append_kept(row, kept[static_cast<size_t>(i * rows + m)]);
       }
     }
   });

@@ -1,6 +1,9 @@
 #include "prism/sparse/positional.h"
 
+#include <utility>
 #include <vector>
+
+#include "prism/sparse/forced_blocks.h"
 
 namespace prism {
 
@@ -22,9 +25,8 @@ BlockMask PositionalSelector::select(const SelectorInput& input, SelectorState&)
     for (int64_t m = 0; m < blocks.rows(); ++m) {
       kept.assign(static_cast<size_t>(blocks.visible(m)), 0);
       keep_(blocks, m, kept);
-      for (int64_t v = 0; v < blocks.visible(m); ++v)
-        if (kept[static_cast<size_t>(v)] != 0 || v >= blocks.own_block(m))
-          kept_BM[static_cast<size_t>(b * rows + m)].push_back(static_cast<int32_t>(v));
+      keep_last(kept, blocks.own_block(m), 1);
+      append_kept(kept, kept_BM[static_cast<size_t>(b * rows + m)]);
     }
   }
   return spread_to_heads(make_block_mask(kept_BM, batch, 1, blocks_.queries(), blocks_.keys()), input.heads());

@@ -5,7 +5,6 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <utility>
 
 #include "prism/sparse/block_sizes.h"
 #include "prism/sparse/selector.h"

@@ -114,7 +114,7 @@ TEST(SpectralOnKnownHeads, KeepsASlashThatMeanPoolingMisses) {
   input.q_BTHD = input.q_BTHD.index_select(3, slow);
   input.k_BGSD = input.k_BGSD.index_select(3, slow);
   input.pairs = half_split_pairs(static_cast<int64_t>(low.size()), {});
-  const auto selector = find_selector("mean_pooling", {{"p", 0.8}, {"recent", 1}, {"block_size", kHeadBlock}});
+  const auto selector = find_selector("mean_pooling", {{"p", 0.8}, {"block_size", kHeadBlock}});
   const auto by_slow = kept_blocks(input, selector->select(input, *selector->make_state(input)))[0][0];
   EXPECT_LT(slash_kept(by_slow, 700), 0.95) << "density " << density(by_slow);
 }

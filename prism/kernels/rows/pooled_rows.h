@@ -1,8 +1,6 @@
 // Kernels for selectors of key blocks: sums over tokens, and the softmax of scores.
 #pragma once
 
-#include <cmath>
-
 #include "prism/kernels/rows/row_loop.h"
 #include "prism/kernels/rows/rows.h"
 #include "prism/kernels/simd/exp2.h"

@@ -95,8 +95,7 @@ void PooledSelector::select_head(const SelectorInput& input, const HeadBlocks& b
       keep_first(kept, forced_.sink);
       keep_last(kept, blocks.own_block(m), forced_.recent);
     }
-    for (int64_t v = 0; v < visible; ++v)
-      if (kept[static_cast<size_t>(v)] != 0) kept_rows[m].push_back(static_cast<int32_t>(v));
+    append_kept(kept, kept_rows[m]);
   }
 }
 

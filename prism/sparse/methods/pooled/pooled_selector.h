@@ -24,7 +24,7 @@ class PooledSelector : public Selector {
 
  protected:
   /// @param name      for messages.
-  /// @param settings  all that the means and bands in a state depend on; a state with others is refused.
+  /// @param settings  identify the selector: a state that one with others made is refused.
   /// @throws InputError for invalid block sizes.
   PooledSelector(const char* name, std::string settings, const BlockSizes& blocks, Tail tail,
                  const ForcedBlocks& forced);
