@@ -28,7 +28,8 @@ class HeadByHeadSelector : public Selector {
   BlockMask select(const SelectorInput& input, SelectorState& state) const final;
 
  protected:
-  /// @return bool or uint8 [rows, blocks]: the blocks each row keeps. select() then removes blocks that no query of the row sees
+  /// @return bool or uint8 [rows, blocks]: the blocks each row keeps. select() then removes blocks that no query of the
+  /// row sees
   ///         and adds the row's own blocks.
   virtual torch::Tensor select_head(const HeadInput& head) const = 0;
 
