@@ -29,8 +29,7 @@ class HeadByHeadSelector : public Selector {
 
  protected:
   /// @return bool or uint8 [rows, blocks]: the blocks each row keeps. select() then removes blocks that no query of the
-  /// row sees
-  ///         and adds the row's own blocks.
+  ///         row sees and adds the row's own blocks.
   virtual torch::Tensor select_head(const HeadInput& head) const = 0;
 
  private:
