@@ -413,9 +413,18 @@ class Records:
         """Perplexity above that of dense attention, in percent."""
         return percent(self.method(name, "token_perplexity", file=file) / self.method("dense", "token_perplexity", file=file) - 1)
 
-    def above_dense_at(self, density, family):
+    def by_document(self, name, file):
+        """The same of each document of a paired comparison, as if documents were seeds."""
+        rows = [row for path in self.paths if os.path.basename(path).removesuffix(".jsonl") == file
+                for row in self._lines(path) if row["method"] == name and "by_document" in row]
+        if len(rows) != 1:
+            raise Fault(f"expected one paired comparison of {name}; found {len(rows)}.")
+        return Seeds((number, percent(math.expm1((document["nats"] - document["nats_against"]) / document["tokens"])))
+                     for number, document in enumerate(rows[0]["by_document"]))
+
+    def above_dense_at(self, density, family, file=None):
         """The same at a density, on the line between the two recorded rows around it of selectors that differ in a number."""
-        rows = sorted((self.method(name, "density"), self.above_dense(name)) for name in self.named(family)
+        rows = sorted((self.method(name, "density", file=file), self.above_dense(name, file)) for name in self.named(family, file)
                       if re.fullmatch(r"[\d.]+", name.removeprefix(family)))
         for (low, above_low), (high, above_high) in zip(rows, rows[1:]):
             if low <= density <= high:

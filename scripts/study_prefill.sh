@@ -94,18 +94,32 @@ record() {  # FILE METHOD COMMAND...: appends the command's line to the file, wi
   echo "{\"method\":\"$method\",${line#\{}" >> "$file"
 }
 
-record_perplexity() {  # FILE METHOD MODEL_AND_TEXT...
-  local words=(--prefill "${2%%:*}") settings=()
-  [ "$2" == dense ] || words+=(--prefill-recall 2)
-  if [[ $2 == *:* ]]; then
-    IFS=, read -ra settings <<< "${2#*:}"
+select_words() {  # METHOD: the options of a selector, in words
+  local settings=() setting
+  words=(--prefill "${1%%:*}")
+  if [[ $1 == *:* ]]; then
+    IFS=, read -ra settings <<< "${1#*:}"
     for setting in "${settings[@]}"; do words+=(--prefill-set "$setting"); done
   fi
+}
+
+record_perplexity() {  # FILE METHOD MODEL_AND_TEXT...
+  local words
+  select_words "$2"
+  [ "$2" == dense ] || words+=(--prefill-recall 2)
   record "$1" "$2" "$prism" eval "${@:3}" --json --device "${PRISM_DEVICE:-cpu}" "${words[@]}"
 }
 
+record_difference() {  # FILE METHOD MODEL_AND_TEXT...: from dense attention, by document
+  local words
+  select_words "$2"
+  record "$1" "$2" last_line "$prism" eval "${@:3}" --json --device "${PRISM_DEVICE:-cpu}" "${words[@]}" --against-prefill dense
+}
+
+last_line() { "$@" | tail -n 1; }
+
 study_model() {  # MODEL NAME
-  local model width words
+  local model width text
   model=$runs/models/$(basename "$1")  # the path that records hold
   mkdir -p "$runs/models"
   ln -sfn "$(realpath "$1")" "$model"
@@ -113,21 +127,23 @@ study_model() {  # MODEL NAME
   cut_novels 60000 "$runs/novels_short"
   cut_novels 130000 "$runs/novels_long"  # about one window of 32768 each
   for window in 4096 8192; do
-    words=("$model" "$runs/novels_short" --window "$window")
-    for method in "${model_kept[@]}" "$openvino"; do record_perplexity "$records/$2_$window.jsonl" "$method" "${words[@]}"; done
+    text=("$model" "$runs/novels_short" --window "$window")
+    record_difference "$records/paired/$2_$window.jsonl" spectral:p=0.95 "${text[@]}"
+    for method in "${model_kept[@]}" "$openvino"; do record_perplexity "$records/$2_$window.jsonl" "$method" "${text[@]}"; done
     is_recorded "$records/$2_${window}_parts.jsonl" dense ||
       grep -F '{"method":"dense",' "$records/$2_$window.jsonl" >> "$records/$2_${window}_parts.jsonl"
     for change in "${model_ablations[@]}"; do
       change=${change//d\/4/$((width / 4))}
       change=${change//d\/2/$((width / 2))}
       for share in "${model_shares[@]}"; do
-        record_perplexity "$records/$2_${window}_parts.jsonl" "spectral:${change/,/,p=$share,}" "${words[@]}"
+        record_perplexity "$records/$2_${window}_parts.jsonl" "spectral:${change/,/,p=$share,}" "${text[@]}"
       done
     done
   done
   for window in 16384 32768; do
-    words=("$model" "$runs/novels_long" --window "$window" --context "$window" --rope-scaling yarn)
-    for method in "${long_kept[@]}"; do record_perplexity "$records/$2_$window.jsonl" "$method" "${words[@]}"; done
+    text=("$model" "$runs/novels_long" --window "$window" --context "$window" --rope-scaling yarn)
+    record_difference "$records/paired/$2_$window.jsonl" spectral:p=0.95 "${text[@]}"
+    for method in "${long_kept[@]}"; do record_perplexity "$records/$2_$window.jsonl" "$method" "${text[@]}"; done
   done
 }
 
@@ -157,7 +173,7 @@ write_results() {
 }
 
 find_program study_prefill
-mkdir -p $runs $records
+mkdir -p $runs $records/paired
 if [ "${1:-}" == --model ]; then
   study_model "$2" "$3"
 elif [ "${1:-}" == --mixes ]; then
