@@ -36,8 +36,8 @@ void lengthen(RotaryConfig& rotary, int64_t before, const ContextOptions& option
               static_cast<int64_t>(most) * original, most, scaling, options.context);
   rotary.scaling = scaling;
   rotary.factor = factor;
-  rotary.original_context = original;
-  rotary.attention_factor = 0;  // that of the new factor
+  rotary.original_context = scaling == "yarn" ? original : 0;  // linear does not use it
+  rotary.attention_factor = 0;                                 // that of the new factor
 }
 
 }  // namespace prism

@@ -8,6 +8,7 @@
 #include "prism/core/random.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/kernels/simd/isa.h"
+#include "prism/sparse/selectors.h"
 
 namespace prism {
 namespace {
@@ -40,6 +41,20 @@ constexpr FingerprintPart kFingerprintParts[] = {{"dtype", "--dtype", true},
                                                  {"config", "model, --context and --rope-scaling", false},
                                                  {"tokenizer", "model", true},
                                                  {"weights", "model and --weights", false}};
+
+/// What differs between two ways to read a prompt, as their JSON: "p 0.95 instead of 0.9".
+std::string prefill_difference(const std::string& found, const std::string& wanted) {
+  const auto expected = fields_from_json<PrefillOptions>(parse_json(wanted, "prefill"), "prefill");
+  PrefillOptions other;
+  try {
+    other = fields_from_json<PrefillOptions>(parse_json(found, "prefill"), "prefill");
+  } catch (const InputError&) {
+    return "another";  // in a file that prism did not write
+  }
+  if (other.selector != expected.selector) return fmt::format("{} instead of {}", other.selector, expected.selector);
+  const auto settings = settings_difference(other.settings, expected.settings);
+  return settings.empty() ? fmt::format("chunks of {} instead of {} tokens", other.chunk, expected.chunk) : settings;
+}
 
 /// The name of an element type in messages and files.
 std::string type_name(torch::ScalarType type) {
@@ -140,11 +155,16 @@ CachedPrompt read_prompt_cache(const std::filesystem::path& file, const ModelCon
   for (const auto& [name, options, is_text] : kFingerprintParts) {
     const auto found = metadata.find(name);
     const auto& value = fingerprint.at(name);
-    PRISM_CHECK(found != metadata.end() && found->second == value, "prompt_cache",
-                "{}: expected a prompt that was read with the same {}{}; found {}; give the {} that wrote the file, or "
-                "name another file.",
-                file.string(), name, is_text ? ", " + value : "",
-                is_text && found != metadata.end() ? found->second : "another", options);
+    if (found != metadata.end() && found->second == value) continue;
+    const auto held = is_text && found != metadata.end() ? found->second : "another";
+    const bool is_prefill = std::string_view(name) == "prefill";
+    throw InputError(
+        "prompt_cache",
+        fmt::format(
+            "{}: expected a prompt that was read with the same {}{}; found {}; give the {} that wrote the file, or "
+            "name another file.",
+            file.string(), name, is_text && !is_prefill ? ", " + value : "",
+            is_prefill ? prefill_difference(held, value) : held, options));
   }
   const auto shape = reader.find(kPromptTokens).shape;
   PRISM_CHECK(shape.size() == 1 && shape[0] >= 1 && shape[0] <= config.context, "prompt_cache",

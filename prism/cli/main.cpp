@@ -107,6 +107,8 @@ bool is_wrong_path(const std::error_code& code) {
          code == std::errc::permission_denied;
 }
 
+constexpr const char* kLittleMemory = "[prism] expected enough memory; found too little; choose smaller sizes.\n";
+
 }  // namespace
 }  // namespace prism
 
@@ -129,12 +131,16 @@ int main(int count, char** words) {
   } catch (const c10::Error& error) {
     // The first line is the message; the lines after it are a stack trace.
     const std::string whole = error.what_without_backtrace();
+    if (whole.find("DefaultCPUAllocator") != std::string::npos) {
+      prism::say(prism::kLittleMemory);
+      return status;
+    }
     prism::say(
         "[torch] expected an operation to succeed; found: {}; choose smaller sizes, or report this as a bug in "
         "prism.\n",
         whole.substr(0, whole.find('\n')));
   } catch (const std::bad_alloc&) {
-    prism::say("[prism] expected enough memory; found too little; choose smaller sizes.\n");
+    prism::say(prism::kLittleMemory);
   } catch (const std::filesystem::filesystem_error& error) {
     prism::say("[files] expected to reach {}; found: {}; check that it exists and that you may use it.\n",
                prism::plain_line(error.path1().string()), error.code().message());

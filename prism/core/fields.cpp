@@ -5,6 +5,7 @@
 
 #include "prism/core/files.h"
 #include "prism/core/text/counted.h"
+#include "prism/core/text/utf8.h"
 
 namespace prism {
 namespace detail {
@@ -75,9 +76,10 @@ void scalar_from_json(bool& value, const Json& json, const std::string& path) {
 void scalar_from_json(int64_t& value, const Json& json, const std::string& path) {
   if (json.is_number_integer() && !(json.is_number_unsigned() && json.get<uint64_t>() > INT64_MAX)) {
     value = json.get<int64_t>();
-  } else if (json.is_number_float() && std::nearbyint(json.get<double>()) == json.get<double>() &&
-             std::abs(json.get<double>()) < 9e15) {
-    value = static_cast<int64_t>(json.get<double>());  // 4e6 is a whole number
+  } else if (json.is_number() && std::nearbyint(json.get<double>()) == json.get<double>()) {
+    const auto whole = json.get<double>();  // 4e6 is a whole number
+    if (std::abs(whole) >= 0x1p63) fail_type(path, "a whole number from -2^63 to 2^63 - 1", json);
+    value = static_cast<int64_t>(whole);
   } else {
     fail_type(path, "a whole number", json);
   }
@@ -126,7 +128,11 @@ PathStep split_path(std::string_view path, std::string_view whole) {
 
 }  // namespace detail
 
-void detail::fail_parse(std::string_view source, size_t byte, size_t size) {
+void detail::fail_parse(std::string_view source, size_t byte, std::string_view text) {
+  const size_t size = text.size(), invalid = find_invalid_utf8(text);
+  if (invalid != std::string_view::npos && invalid < byte)
+    throw InputError("json", fmt::format("expected UTF-8 in {}; found byte 0x{:02X} at offset {}; convert it.", source,
+                                         static_cast<uint8_t>(text[invalid]), invalid));
   throw InputError("json", fmt::format("expected JSON in {}; found {}; correct it.", source,
                                        byte > size ? fmt::format("a text that ends too early, after {}",
                                                                  counted(static_cast<int64_t>(size), "byte"))

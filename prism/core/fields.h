@@ -295,8 +295,8 @@ bool equal_fields(const T& a, const T& b) {
 }
 
 namespace detail {
-/// @param byte  position of the fault, counted from 1; greater than `size` if the text ends too early.
-[[noreturn]] void fail_parse(std::string_view source, size_t byte, size_t size);
+/// @param byte  position of the fault in `text`, counted from 1; greater than its size if it ends too early.
+[[noreturn]] void fail_parse(std::string_view source, size_t byte, std::string_view text);
 
 [[noreturn]] void fail_doubled(std::string_view source, const std::string& member);
 
@@ -332,7 +332,7 @@ Value parse_json(std::string_view text, std::string_view source) {
   try {
     return Value::parse(text, detail::DoubledKeys(source));
   } catch (const typename Value::parse_error& error) {
-    detail::fail_parse(source, error.byte, text.size());
+    detail::fail_parse(source, error.byte, text);
   } catch (const typename Value::exception&) {
     throw InputError("json", fmt::format("expected JSON in {}; found a number out of range; correct it.", source));
   }

@@ -38,15 +38,18 @@ GenerateOptions Chat::options_for(int64_t prompt_tokens, const GenerateOptions& 
   const bool moves = decoder_->config().learned_positions;
   const bool slides = moves || options.slide, may_cut = moves || options.truncate_prompt;
   const int64_t most = context() - (slides ? 0 : std::max<int64_t>(1, options.max_new_tokens));
-  PRISM_CHECK(!has_turns_ || may_cut || prompt_tokens <= most, "chat",
-              "expected a conversation of at most {} in the model's context of {}, with room for the answer; found {}; "
-              "shorten the message, give --truncate-prompt, or /reset.",
-              counted(most, "token"), counted(context(), "token"), counted(prompt_tokens, "token"));
+  PRISM_CHECK(
+      !has_turns_ || may_cut || prompt_tokens <= most, "chat",
+      "expected a conversation of at most {} in the model's context of {}{}; found {}; shorten the message, give "
+      "--truncate-prompt, or /reset.",
+      counted(most, "token"), counted(context(), "token"), slides ? "" : ", with room for the answer",
+      counted(prompt_tokens, "token"));
   GenerateOptions own = options;
   if (own.max_new_tokens > 0) return own;
   // A prompt that is cut leaves room for an answer of the usual length.
   const int64_t least = may_cut ? std::min(kDefaultNewTokens, context() / 2) : 0;
   own.max_new_tokens = slides ? context() : std::max(context() - prompt_tokens, least);
+  own.max_new_tokens = std::clamp<int64_t>(session_.room() - prompt_tokens, 1, own.max_new_tokens);
   return own;
 }
 

@@ -76,7 +76,8 @@ class Session {
   /// @param tokenizer  must outlive the session. @param engine  `sequences` is not used.
   Session(Decoder decoder, const Tokenizer& tokenizer, EngineOptions engine = {});
 
-  /// As prism::generate(), for a prompt that is tokenized already. @throws InputError also if it has no token.
+  /// As prism::generate(), for a prompt that is tokenized already. @throws InputError also if it has no token, and
+  /// before the first token if its keys and values and those of all new tokens exceed the memory.
   Generation generate(std::vector<int32_t> prompt_ids, const GenerateOptions& options,
                       const std::function<void(std::string_view)>& on_text = {});
 
@@ -86,10 +87,17 @@ class Session {
   std::span<const int32_t> cached() const;
   /// The first `length` of them.
   CachedPrompt copy(int64_t length) const;
+  /// How many tokens three quarters of the free memory have room for, and those that are cached. The rest of the memory
+  /// is left to what computes them.
+  int64_t room() const;
 
  private:
+  /// Pages of keys and values that fit into the free memory.
+  int64_t free_pages() const;
+
   ModelConfig config_;
   const Tokenizer& tokenizer_;
+  torch::ScalarType cache_type_;
   std::unique_ptr<Engine> engine_;
   std::optional<int64_t> sequence_;  ///< the engine's
   bool is_restored_ = false;         ///< and has not generated yet

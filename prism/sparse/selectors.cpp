@@ -182,6 +182,17 @@ Json selector_settings(const std::string& name, const Words& words) {
   return settings;
 }
 
+std::string settings_difference(const Json& found, const Json& expected) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : expected.items()) {
+    const auto other = found.value(name, Json());
+    // "changed" only says that other fields differ.
+    if (other == value || (name == kPreset && (other == kChanged || value == kChanged))) continue;
+    parts.push_back(fmt::format("{} {} instead of {}", name, other.dump(), value.dump()));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 std::unique_ptr<Selector> find_selector(const std::string& name, const Json& settings, const PrefillCosts& costs) {
   const auto& entry = find(name);
   return entry.make(without_preset(entry, settings), costs);

@@ -30,6 +30,9 @@ std::vector<FieldDescription> selector_fields(const std::string& name);
 /// @throws InputError for unknown names and fields, and for values that cannot be parsed.
 Json selector_settings(const std::string& name, const std::vector<std::pair<std::string, std::string>>& words);
 
+/// What differs between two results of selector_settings(): "p 0.95 instead of 0.9". Empty if nothing does.
+std::string settings_difference(const Json& found, const Json& expected);
+
 /// Creates a selector.
 /// @param settings  fields of the method's options. Omitted fields have the preset's values, or their defaults.
 /// @param costs     measured costs, which `auto` uses to decide.

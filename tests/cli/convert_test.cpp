@@ -107,6 +107,12 @@ TEST(Convert, WritesAGgufFile) {
               dtype == std::string("q8_0"))
         << smaller.out;
   }
+  for (const char* scaling : {"yarn", "linear"}) {
+    const auto file = std::string("made/") + scaling + ".gguf";
+    const auto longer = run({"convert", "even", file, "--context", "64", "--rope-scaling", scaling});
+    EXPECT_EQ(longer.status, 0) << longer.err;
+    EXPECT_CONTAINS(run({"info", file}).out, "context 64");
+  }
   expect_sentence(run({"convert", "even", "made/copy.gguf"}), 2, {"expected a free name for a new file"});
   expect_sentence(run({"convert", "even", "made/grafted.gguf", "--graft", "g2lu"}), 2,
                   {"expected a model that GGUF can express", "another kind than swiglu", "write a model folder"});

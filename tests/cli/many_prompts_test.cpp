@@ -1,5 +1,6 @@
 // prism generate --prompts and --prompt-cache.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
@@ -50,6 +51,50 @@ TEST(ManyPrompts, AreContinuedAsEachAlone) {
   EXPECT_EQ(lines_of(run(generate_words({"--prompts", "-", "--parallel", "1"}), lines)), found);
 }
 
+TEST(ManyPrompts, ThatASignalCutsEndWithAFailure) {
+  const TemporaryFolder own;
+  write_text(own.path() / "two.jsonl", "{\"prompt\": \"It\", \"max_new_tokens\": 2}\n{\"prompt\": \"It\"}\n");
+  const auto model = (Workshop::folder() / trained()).string();
+  const pid_t child = start_prism({"generate", model, "--prompts", "two.jsonl", "--max-new-tokens", "1000000000",
+                                   "--slide", "--ignore-eos", "--threads", "1"},
+                                  own.path());
+  ASSERT_TRUE(wait_until([&] { return !read_text(own.path() / "stdout.txt").empty(); })) << "the first has ended";
+  ::kill(child, SIGTERM);
+  const auto outcome = wait_for(child, own.path());
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_CONTAINS(outcome.err, "1 of 2 prompts");
+  EXPECT_CONTAINS(outcome.err, ", interrupted");
+  EXPECT_CONTAINS(outcome.out, "\"finish\":\"interrupted\"");
+}
+
+TEST(Generate, RefusesATextThatMemoryDoesNotHold) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer takes more addresses than the limit";
+#endif
+  const auto folder = Workshop::folder() / "vast";
+  fs::copy(Workshop::folder() / last_checkpoint(), folder, fs::copy_options::recursive);
+  auto config = Json::parse(read_text(folder / "config.json"));
+  config["model"]["context"] = 1 << 24;
+  write_text(folder / "config.json", config.dump());
+  const auto limited = [](const std::string& command, const std::string& tokens, const std::string& input) {
+    std::vector<std::string> words = {command, "vast", "--ignore-eos", "--threads", "1"};
+    if (command == "generate") words.push_back("It");
+    if (command == "chat")
+      words.insert(words.end(), {"--chat-template", written("t.jinja", "{{ messages[-1].content }}")});
+    words.insert(words.end(), {"--max-new-tokens", tokens});
+    return run_prism(words, Workshop::folder(), input, [] {
+      const rlimit limit{1'000'000'000, 1'000'000'000};
+      ::setrlimit(RLIMIT_AS, &limit);
+    });
+  };
+  const std::vector<std::string> parts = {"expected keys and values that fit into free memory, ",
+                                          "lower --max-new-tokens"};
+  expect_sentence(limited("generate", "16000000", ""), 2, parts);
+  EXPECT_EQ(limited("generate", "10", "").status, 0);
+  expect_sentence(limited("chat", "16000000", "It\n"), 2, parts);
+  fs::remove_all(folder);
+}
+
 TEST(ManyPrompts, ThatAreWrongAreNamedByTheirLine) {
   const auto refused = [](const std::string& lines, const std::vector<std::string>& parts) {
     const auto outcome = run(generate_words({"--prompts", written("wrong.jsonl", lines)}));
@@ -96,6 +141,12 @@ TEST(PromptCache, IsWrittenOnceAndReusedByPromptsThatBeginAlike) {
   EXPECT_NE(read_text(Workshop::folder() / "kept.cache"), first) << "a prompt that goes on is kept instead";
   EXPECT_CONTAINS(run(generate_words({"Another", "--prompt-cache", "kept.cache"})).err,
                   "kept.cache holds another prompt");
+  const std::vector<std::string> settings = {"The river", "--prefill", "spectral", "--prompt-cache", "set.cache"};
+  fs::remove(Workshop::folder() / "set.cache");
+  ASSERT_EQ(run(generate_words(settings)).status, 0);
+  auto other = generate_words(settings);
+  other.insert(other.end(), {"--prefill-set", "p=0.9"});
+  expect_sentence(run(other), 2, {"with the same prefill; found p 0.95 instead of 0.9;"});
   EXPECT_GT(with("The river and the hill")["cached_tokens"].get<int64_t>(), 0);
   const auto chat =
       run({"chat", trained(), "--chat-template", written("t.jinja", "{{ messages[-1].content }}"), "--prompt-cache",
@@ -132,7 +183,7 @@ TEST(PromptCache, ThatIsDamagedOrAnotherModelsIsRefused) {
   expect_sentence(with({"--cache-type", "int8"}), 2, {"other.cache", "with the same cache, int8", "--cache-type"});
   auto nowhere = generate_words({"The river", "--prompt-cache", "nowhere/one.cache"});
   expect_sentence(run(nowhere), 2, {"expected a folder nowhere", "create it"});
-  expect_sentence(with({"--prefill", "spectral"}), 2, {"other.cache", "with the same prefill"});
+  expect_sentence(with({"--prefill", "spectral"}), 2, {"with the same prefill; found dense instead of spectral"});
   expect_sentence(with({"--weights", "float32"}), 2, {"other.cache", "with the same weights"});
   auto changed = whole;
   changed[whole.size() - whole.size() / 4] ^= 1;

@@ -91,6 +91,17 @@ TEST(Fields, RejectAValueOfTheWrongTypeWithItsPath) {
             "[fields] model.layers[0].heads: expected a whole number; found \"3\"; change it.");
   EXPECT_EQ(message_of([] { fields_from_json<Outer>(parse_json(R"({"layers": [{"heads": 2.5}]})", "test"), "model"); }),
             "[fields] model.layers[0].heads: expected a whole number; found 2.5; change it.");
+  for (const char* text : {"9223372036854775808", "18446744073709551615", "-1e20", "99999999999999999999"}) {
+    Outer outer;
+    EXPECT_REFUSED(set_field(outer, "layers[0].heads", text), "expected a whole number from -2^63 to 2^63 - 1; found ");
+  }
+}
+
+TEST(Json, ThatIsNotUtf8SaysSo) {
+  EXPECT_REFUSED(parse_json("{\"a\": \"caf\xe9\"}", "one.json"),
+                 "expected UTF-8 in one.json; found byte 0xE9 at offset 10; convert it.");
+  EXPECT_REFUSED(parse_json("{\"a\": x, \"b\": \"caf\xe9\"}", "one.json"),
+                 "expected JSON in one.json; found a fault at byte 7");
 }
 
 TEST(Fields, AreSetByPathWithRangesAndSuffixes) {

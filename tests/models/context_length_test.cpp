@@ -28,6 +28,10 @@ TEST(ContextLength, ScalesPositionsFromTheUnscaledContext) {
   EXPECT_EQ(lengthened(halved, 4096, {.context = 8192, .rope_scaling = "linear"}).factor, 4);
   const auto linear = rotary_angles(lengthened({}, 100, {.context = 150, .rope_scaling = "linear"}), 8);
   EXPECT_TRUE(torch::allclose(linear, rotary_angles({}, 8) / 1.5));
+  RotaryConfig same;
+  same.scaling = "linear";
+  same.factor = 2;
+  EXPECT_EQ(lengthened({}, 4096, {.context = 8192, .rope_scaling = "linear"}), same) << "as a file has it";
 }
 
 TEST(ContextLength, RefusesWhatAScalingIsNotMadeFor) {

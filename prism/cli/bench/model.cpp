@@ -49,11 +49,14 @@ void add_options(CLI::App& app, ModelWords& words) {
   app.add_option("--sequences", bench.sequences,
                  "numbers of sequences to decode at once; for a classifier, of texts in a batch, by default 32")
       ->capture_default_str();
-  add_prefill_flags(app, words.prefill);
+  add_prefill_flags(app, words.prefill, /*measures_recall=*/false);
   app.add_option("--rounds", bench.rounds, "measured rounds; a warm-up round comes before them")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_option("--seed", bench.seed, "seed of the random tokens")->capture_default_str();
+  app.add_option("--seed", bench.seed, "seed of the random tokens")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 53))
+      ->type_name("N")
+      ->capture_default_str();
   app.add_flag("--json", words.json, "one JSON object a line");
   add_cache_type_option(app, words.cache_type);
   add_weights_option(app, words.compute);
@@ -65,7 +68,6 @@ std::vector<InferenceTiming> time_decoder(ModelWords& words) {
   complete_prefill(words.prefill);
   bench.prefill = words.prefill.options;
   bench.cache_type = find_cache_type(words.cache_type);
-  refuse_recall(words.prefill, "bench");
   const auto loaded = load_model(words.model, words.compute);
   bench.costs = costs_on_this_machine(cost_shapes(bench.prefill, loaded.decoder));
   return bench_inference(loaded.decoder, bench);
@@ -73,7 +75,7 @@ std::vector<InferenceTiming> time_decoder(ModelWords& words) {
 
 std::vector<InferenceTiming> time_classifier(const ModelWords& words, const CLI::App& app) {
   for (const char* option :
-       {"--new-tokens", "--depth", "--cache-type", "--prefill", "--prefill-set", "--prefill-chunk", "--prefill-recall"})
+       {"--new-tokens", "--depth", "--cache-type", "--prefill", "--prefill-set", "--prefill-chunk"})
     PRISM_CHECK(app.count(option) == 0, "bench",
                 "expected a language model with {}; found a classifier, which reads texts whole and decodes nothing; "
                 "leave it out or name another model.",

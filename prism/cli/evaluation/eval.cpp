@@ -130,7 +130,7 @@ void add_text_options(CLI::App& app, EvalWords& words) {
 
 void add_divergence_options(CLI::App& app, EvalWords& words) {
   add_fields(app, words.divergence);
-  add_cache_type_option(app, words.cache_type);
+  add_cache_type_option(app, words.cache_type, "divergence: ");
 }
 
 void add_classification_options(CLI::App& app, EvalWords& words) {

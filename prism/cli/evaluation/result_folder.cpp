@@ -7,6 +7,7 @@
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
 #include "prism/core/text/printable.h"
+#include "prism/sparse/selectors.h"
 
 namespace prism {
 namespace {
@@ -35,6 +36,9 @@ void check_same(const Json& before, const Json& now, const std::string& prefix, 
     PRISM_CHECK(!prefix.starts_with(kFingerprint) || found == value, "eval",
                 "expected results of the same settings in {}; found those of other {}; name another folder with --out.",
                 folder, name);
+    PRISM_CHECK(name != "selector_settings" || found == value, "eval",
+                "expected results of the same settings in {}; found {}; name another folder with --out.", folder,
+                settings_difference(found, value));
     if (found.is_object() && value.is_object() && found != value) check_same(found, value, prefix + name + " ", folder);
     PRISM_CHECK(found == value, "eval",
                 "expected results of the same settings in {}; found {}{} {} instead of {}; name another folder with "

@@ -2,8 +2,10 @@
 #include "prism/generation/chat.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <iostream>
 #include <optional>
@@ -38,7 +40,8 @@ names a selector. A line that begins with a slash is a command:
   /exit          quit; so does the end of the input (Ctrl-D)
 
 Ctrl-C stops the answer, not the conversation; at the prompt it quits. The whole conversation must fit the model's
-context, unless --slide or --truncate-prompt is given. The model needs a chat template: chat_template.jinja or
+context, unless --truncate-prompt is given, which leaves out its beginning; --slide lets an answer run on when the
+context is full. The model needs a chat template: chat_template.jinja or
 tokenizer_config.json in its folder, the metadata of a .gguf file, or --chat-template.
 
   prism chat models/SmolLM2-135M-Instruct
@@ -56,12 +59,28 @@ struct ChatWords {
   ComputeOptions compute;
 };
 
-/// The next message, or std::nullopt at the end of the input.
+/// Waits for standard input. @return  false if a signal arrived first (core/stop.h).
+bool wait_for_input() {
+  constexpr int kPatience_ms = 100;
+  pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+  while (stop_signal() == 0) {
+    if (std::cin.rdbuf()->in_avail() > 0) return true;
+    const int ready = ::poll(&input, 1, kPatience_ms);
+    if (ready > 0 || (ready < 0 && errno != EINTR)) return true;
+  }
+  return false;
+}
+
+/// The next message, or std::nullopt at the end of the input or after a signal.
 std::optional<std::string> read_message() {
   const bool is_terminal = ::isatty(STDIN_FILENO) != 0;
   std::string message, line;
   for (bool goes_on = true; goes_on;) {
     if (is_terminal) print_error_stream(message.empty() ? "> " : "... ");
+    if (!wait_for_input()) {
+      if (is_terminal) print_error_stream("\n");
+      return std::nullopt;
+    }
     if (!std::getline(std::cin, line)) {
       if (is_terminal) print_error_stream("\n");
       return message.empty() ? std::nullopt : std::optional(message);
@@ -80,6 +99,16 @@ class ChatLoop {
 
   /// @return  the exit status.
   int run() {
+    catch_stop_signals();
+    const int status = answer_all();
+    release_stop_signals();
+    return status;
+  }
+  /// Returns true if the context slid, so that the cache does not hold the conversation as it was.
+  bool slid() const { return slid_; }
+
+ private:
+  int answer_all() {
     while (const auto message = read_message()) {
       if (message->empty()) continue;
       if (message->front() == '/') {
@@ -88,12 +117,9 @@ class ChatLoop {
       }
       if (!answer(*message)) return 1;
     }
+    if (stop_signal() != 0 && stop_signal() != SIGINT) return 1;
     return failed_ && ::isatty(STDIN_FILENO) == 0 ? 2 : 0;
   }
-  /// Returns true if the context slid, so that the cache does not hold the conversation as it was.
-  bool slid() const { return slid_; }
-
- private:
   /// @return  false: the conversation ends.
   bool follow(const std::string& line) {
     const auto space = line.find(' ');
@@ -116,7 +142,6 @@ class ChatLoop {
 
   /// @return  false: a signal other than Ctrl-C asks the program to end.
   bool answer(const std::string& message) {
-    catch_stop_signals();
     try {
       last_ = chat_.answer(message, options_, print_now);
       slid_ = slid_ || last_->slides > 0;
@@ -128,7 +153,8 @@ class ChatLoop {
       refuse(error.sentence());
     }
     const int signal = stop_signal();
-    release_stop_signals();
+    release_stop_signals();  // forgets the one that stopped the answer
+    catch_stop_signals();
     return signal == 0 || signal == SIGINT;
   }
 
@@ -171,6 +197,7 @@ int run_chat(const Arguments& arguments) {
   add_weights_option(app, words.compute);
   add_compute_options(app, words.compute);
   if (!parse(app, arguments)) return 0;
+  std::ios::sync_with_stdio(false);  // so that wait_for_input() knows what has been read ahead
   start_compute(words.compute.threads, words.compute.device);
   complete_generation(options);
   complete_prefill(words.prefill);

@@ -128,21 +128,23 @@ void print_json(const GenerateWords& words, const GenerateOptions& options, cons
   print_now(to_text(json) + "\n");
 }
 
-/// The continuation of a prompt, or the answer to a message.
-Generation continue_one(ModelFolder& model, const GenerateWords& words, const std::string& prompt,
-                        const GenerateOptions& options, const std::function<void(std::string_view)>& show,
-                        Prefill& prefill) {
+/// Continues a prompt or answers a message. @param print  called with the result before notes are printed.
+/// @return  why it ended.
+FinishReason continue_one(ModelFolder& model, const GenerateWords& words, const std::string& prompt,
+                          const GenerateOptions& options, const std::function<void(std::string_view)>& show,
+                          const std::function<void(const Generation&)>& print, Prefill& prefill) {
   const EngineOptions engine{.prefill = &prefill, .cache_type = find_cache_type(words.cache_type)};
   PromptCacheOption file(words.prompt_cache, model, engine);
   const auto with = [&](Session& session, const auto& generate) {
     file.restore(session);
-    auto result = generate();
+    const Generation result = generate();
+    print(result);
     if (result.unread == 0 && result.slides == 0) {
       file.save(session, result.prompt_ids.size());
     } else if (!words.prompt_cache.empty()) {
       tell("note: {} is not written, because the prompt was not kept whole\n", words.prompt_cache);
     }
-    return result;
+    return result.finish;
   };
   if (words.chat) {
     Chat chat = open_chat(words.chat_flags, model, words.model, engine);
@@ -203,15 +205,14 @@ int run_generate(const Arguments& arguments) {
   const auto costs = costs_on_this_machine(cost_shapes(words.prefill.options, model.decoder));
   PrefillMeter meter(words.prefill.meter);
   Prefill prefill(words.prefill.options, costs, shows_prefill(words) ? &meter : nullptr);
-  const auto result = continue_one(model, words, prompt, options, show, prefill);
-  if (words.json) {
-    print_json(words, options, prompt, result, meter, *model.decoder);
-  } else {
+  const auto print = [&](const Generation& result) {
+    if (words.json) return print_json(words, options, prompt, result, meter, *model.decoder);
     print_now(echo + (stream ? "" : result.text) + "\n");
     print_speeds(words.prefill, result, meter);
-  }
+  };
+  const auto finish = continue_one(model, words, prompt, options, show, print, prefill);
   say_notes(prefill.notes());
-  return result.finish == FinishReason::interrupted ? 1 : 0;
+  return finish == FinishReason::interrupted ? 1 : 0;
 }
 
 }  // namespace prism

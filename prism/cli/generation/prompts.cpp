@@ -124,20 +124,22 @@ int generate_prompts(const Decoder& decoder, const Tokenizer& tokenizer, const s
     }));
   std::map<size_t, std::string> waiting;  // results whose turn has not come
   size_t next = 0;
-  int64_t tokens = 0, ended = 0;
+  int64_t tokens = 0, ended = 0, cut = 0;
   Progress progress("generate", std::ssize(lines), " prompts");
-  const bool is_whole = generate_all(decoder, tokenizer, prompts, options, [&](size_t i, Generation& result) {
+  bool is_whole = generate_all(decoder, tokenizer, prompts, options, [&](size_t i, Generation& result) {
     tokens += std::ssize(result.ids);
     waiting[i] = result_line(lines[i], result);
     for (; !waiting.empty() && waiting.begin()->first == next; ++next) {
       print_now(waiting.begin()->second);
       waiting.erase(waiting.begin());
     }
-    progress.update(++ended, counted(tokens, "new token"));
+    result.finish == FinishReason::interrupted ? ++cut : ++ended;
+    progress.update(ended, counted(tokens, "new token"));
   });
   for (const auto& [i, text] : waiting) print_now(text);  // after a signal
-  progress.finish(
-      fmt::format("{} of {}, {}", ended, counted(std::ssize(lines), "prompt"), counted(tokens, "new token")));
+  is_whole = is_whole && cut == 0;
+  progress.finish(fmt::format("{} of {}, {}{}", ended, counted(std::ssize(lines), "prompt"),
+                              counted(tokens, "new token"), is_whole ? "" : ", interrupted"));
   return is_whole ? 0 : 1;
 }
 

@@ -55,11 +55,11 @@ void add_weights_option(CLI::App& app, ComputeOptions& options) {
       ->capture_default_str();
 }
 
-void add_cache_type_option(CLI::App& app, std::string& type) {
-  app.add_option(
-         "--cache-type", type,
-         "how keys and values are kept: auto (in the dtype of products), or int8 with a scale for each head and "
-         "position, which takes half the memory of bfloat16 and is faster after long texts")
+void add_cache_type_option(CLI::App& app, std::string& type, const std::string& prefix) {
+  app.add_option("--cache-type", type,
+                 prefix +
+                     "how keys and values are kept: auto (in the dtype of products), or int8 with a scale for each "
+                     "head and position, which takes half the memory of bfloat16 and is faster after long texts")
       ->check(CLI::IsMember({"auto", "int8"}))
       ->type_name("TYPE")
       ->capture_default_str();

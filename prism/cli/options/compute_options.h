@@ -22,8 +22,8 @@ void add_device_option(CLI::App& app, std::string& device);
 
 /// Adds --weights, for commands that only read models, and makes `file` its default.
 void add_weights_option(CLI::App& app, ComputeOptions& options);
-/// Adds --cache-type.
-void add_cache_type_option(CLI::App& app, std::string& type);
+/// Adds --cache-type. @param prefix  of its help.
+void add_cache_type_option(CLI::App& app, std::string& type, const std::string& prefix = "");
 /// The dtype that --cache-type stands for; std::nullopt: that of products.
 std::optional<torch::ScalarType> find_cache_type(const std::string& type);
 /// Adds --context and --rope-scaling.

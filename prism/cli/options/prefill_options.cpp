@@ -29,9 +29,9 @@ Json settings_from_sets(const std::string& selector, const std::vector<std::stri
   return naming_field(option, [&] { return selector_settings(selector, words); });
 }
 
-void add_prefill_flags(CLI::App& app, PrefillFlags& flags) {
+void add_prefill_flags(CLI::App& app, PrefillFlags& flags, bool measures_recall) {
   add_fields(app, flags.options, {{"selector", "prefill"}, {"settings", ""}, {"chunk", "prefill-chunk"}});
-  add_fields(app, flags.meter, {{"recall_rows", "prefill-recall"}});
+  if (measures_recall) add_fields(app, flags.meter, {{"recall_rows", "prefill-recall"}});
   app.add_option("--prefill-set", flags.sets,
                  "NAME=VALUE: change a setting of the selector (see prism attend --help); may be repeated")
       ->allow_extra_args(false);

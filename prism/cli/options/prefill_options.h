@@ -23,8 +23,8 @@ struct PrefillFlags {
 Json settings_from_sets(const std::string& selector, const std::vector<std::string>& sets, const std::string& operation,
                         const char* option);
 
-/// Adds --prefill, --prefill-set, --prefill-chunk and --prefill-recall.
-void add_prefill_flags(CLI::App& app, PrefillFlags& flags);
+/// Adds --prefill, --prefill-set and --prefill-chunk. @param measures_recall  --prefill-recall, too.
+void add_prefill_flags(CLI::App& app, PrefillFlags& flags, bool measures_recall = true);
 /// Turns `sets` into settings and checks all options. Call it before loading a model, so that wrong options are
 /// reported first. @throws InputError as selector_settings(), Prefill and PrefillMeter.
 void complete_prefill(PrefillFlags& flags);

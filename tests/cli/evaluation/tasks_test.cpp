@@ -86,6 +86,11 @@ TEST(EvalTasks, WriteTheHarnesssFilesAndGoOnAfterAnInterruption) {
   EXPECT_FALSE(std::filesystem::exists(folder / "part/samples_piqa.jsonl"));
   expect_sentence(ask({"piqa"}, question_folder(), {"--out", "part", "--limit", "3"}), 2,
                   {"expected results of the same settings in part", "limit 0 instead of 3"});
+  const std::vector<std::string> sparse = {"--out", "settings", "--prefill", "spectral"};
+  ASSERT_EQ(ask({"piqa"}, question_folder(), sparse).status, 0);
+  auto changed = sparse;
+  changed.insert(changed.end(), {"--prefill-set", "p=0.5"});
+  expect_sentence(ask({"piqa"}, question_folder(), changed), 2, {"in settings; found p 0.95 instead of 0.5;"});
 }
 
 TEST(EvalTasks, RefuseAnswersThatMayBeAnotherModels) {
