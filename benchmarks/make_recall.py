@@ -7,10 +7,10 @@
 
 Each row of the output is a window: with the token that opens a document it is exactly --tokens tokens long, so that
 training on one row after another always sees a fact before its question. A fact is the marker " *", a key and a value,
-words of one token each; its question is the same marker and key, and the answer the value, so that a question is a fact
-that is stated again. Keys, of which there are 256, occur in one fact of a window. The number of tokens from the key of a
-fact to that of its question is drawn between the two --distances, uniform in its logarithm, as is the place of the fact
-among those that fit.
+words or beginnings of words of one token each; its question is the same marker and key, and the answer the value, so
+that a question is a fact that is stated again. A key is in one fact of a window; prose contains the words of keys and
+values, too. The number of tokens from the key of a fact to that of its question is drawn between the two --distances,
+about uniform in its logarithm, and the place of the fact is uniform among those that fit.
 
 Of all pairs of one of 256 keys and one of 256 values an eighth is held out: these alone are written with --held-out, and
 never without it. --questions also writes one row for each question, for prism eval --task multiple_choice: query, the
@@ -32,7 +32,7 @@ WORDS = 256  # keys, and values
 MARKER = "Ġ*"
 SLOT = 3  # tokens of a fact
 OPENING = 1  # the token that opens a document
-# Words of one token that prose of the nineteenth century does not contain often: the least frequent of the vocabulary.
+TRIES = 1000  # windows that are drawn for one that fits
 WORD = re.compile("Ġ[A-Za-z]{3,}")
 
 
@@ -44,6 +44,7 @@ class Vocabulary:
         with open(path, encoding="utf-8") as file:
             ids = json.load(file)["model"]["vocab"]
         self.spelled = {number: token for token, number in ids.items()}
+        # The last tokens of the vocabulary are those that the tokenizer's own text has least often.
         words = sorted((token for token in ids if WORD.fullmatch(token)), key=ids.get)[-2 * WORDS:]
         if len(words) < 2 * WORDS or MARKER not in ids:
             sys.exit(f"[make_recall] expected a vocabulary with {2 * WORDS} words of one token and \" *\"; found "
@@ -66,6 +67,8 @@ def is_held_out(key, value):
 def encode(prose, tokenizer):
     """The ids of each document of a file."""
     program = os.environ.get("PRISM_PROGRAM", "build/release/bin/prism")
+    if not os.access(program, os.X_OK):
+        sys.exit(f"[make_recall] expected a built prism at {program}; found none; build it, or set PRISM_PROGRAM.")
     done = subprocess.run([program, "tokenizer", "encode", "--file", prose, "--separator", r"\n\n\n\n", "--tokenizer", tokenizer,
                            "--quiet"], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -85,18 +88,16 @@ def draw_pairs(draw, vocabulary, count, held_out):
 def draw_places(draw, count, tokens, nearest, farthest):
     """For each fact the places of its first token and of its question's, no two slots nearer than twice their length."""
     taken, places = [], []
-    tries = 0
-    while len(places) < count:
-        tries += 1
-        if tries > 1000 * count:
-            return None
+    for _ in range(100 * count):
         distance = round(math.exp(draw.uniform(math.log(nearest), math.log(farthest))))
         first = draw.randrange(0, tokens - distance - 4 * SLOT)
         pair = (first, first + distance)
         if all(abs(place - other) >= 2 * SLOT for place in pair for other in taken):
             taken += pair
             places.append(pair)
-    return places
+        if len(places) == count:
+            return places
+    return None
 
 
 def can_follow(before, after):
@@ -105,12 +106,12 @@ def can_follow(before, after):
 
 
 def write_window(draw, vocabulary, prose, options):
-    """The tokens of a window and its questions: (place of the key, value, distance)."""
+    """The tokens of a window, its questions as (place of the key, value, distance), and its values; None if it does not fit."""
     pairs = draw_pairs(draw, vocabulary, options.facts, options.held_out)
     length = options.tokens - OPENING
-    places = None
-    while places is None:
-        places = draw_places(draw, options.facts, length - 16 * SLOT, *options.distances)
+    places = draw_places(draw, options.facts, length - 16 * SLOT, *options.distances)
+    if places is None:
+        return None
     slots = sorted((place, key) for key, both in zip(pairs, places) for place in both)
     tokens, stated, questions = [], {}, []
     for place, key in slots:
@@ -121,7 +122,10 @@ def write_window(draw, vocabulary, prose, options):
             questions.append((len(tokens) - 1, pairs[key], len(tokens) - stated[key]))
         stated[key] = len(tokens)
     tokens += prose[:length - len(tokens)]
-    return tokens, questions, list(pairs.values())
+    # A slot waits for the next word, which changes distances a little, and white space at the end has other tokens there.
+    is_within = all(options.distances[0] <= distance <= options.distances[1] for _, _, distance in questions)
+    is_whole = len(tokens) == length and re.fullmatch("Ġ?[A-Za-z]+", tokens[-1])
+    return (tokens, questions, list(pairs.values())) if is_within and is_whole else None
 
 
 def cut_prose(draw, vocabulary, documents, length):
@@ -141,12 +145,12 @@ def main():
     parser.add_argument("--prose", required=True, help="text file, .xz too; documents are separated by three empty lines")
     parser.add_argument("--out", required=True, help="JSONL file to write, for prism tokenize and prism eval")
     parser.add_argument("--questions", help="JSONL file to write, for prism eval --task multiple_choice")
-    parser.add_argument("--windows", type=int, default=1000)
+    parser.add_argument("--windows", type=int, default=1000, help="rows to write")
     parser.add_argument("--tokens", type=int, default=4096, help="tokens of a window")
     parser.add_argument("--facts", type=int, default=32, help="facts of a window, each asked once; at most 128")
     parser.add_argument("--distances", type=int, nargs=2, required=True, metavar=("NEAREST", "FARTHEST"))
-    parser.add_argument("--held-out", action="store_true")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--held-out", action="store_true", help="pairs that are held out, instead of the others")
+    parser.add_argument("--seed", type=int, default=1, help="of all draws")
     options = parser.parse_args()
     nearest, farthest = options.distances
     if not 16 <= nearest <= farthest <= options.tokens - 100 or not 2 <= options.facts <= 128 or \
@@ -159,8 +163,12 @@ def main():
         sys.exit(f"[make_recall] expected documents of more than {2 * options.tokens} tokens in {options.prose}; found none.")
     rows, asked = [], []
     for _ in range(options.windows):
-        prose = cut_prose(draw, vocabulary, documents, options.tokens)
-        tokens, questions, values = write_window(draw, vocabulary, prose, options)
+        drawn = (write_window(draw, vocabulary, cut_prose(draw, vocabulary, documents, options.tokens), options) for _ in range(TRIES))
+        window = next((window for window in drawn if window), None)
+        if window is None:
+            sys.exit(f"[make_recall] expected windows of {options.tokens} tokens with {options.facts} facts at distances from "
+                     f"{nearest} to {farthest}; found none in {TRIES} tries; lower --facts, or widen --distances.")
+        tokens, questions, values = window
         rows.append({"text": vocabulary.text(tokens)})
         choices = [vocabulary.text([value]).strip() for value in values]
         asked += [{"query": vocabulary.text(tokens[:place]), "choices": choices, "gold": values.index(value), "distance": distance}

@@ -94,7 +94,7 @@ record() {  # FILE METHOD COMMAND...: appends the command's line to the file, wi
   echo "{\"method\":\"$method\",${line#\{}" >> "$file"
 }
 
-select_words() {  # METHOD: the options of a selector, in words
+select_words() {  # METHOD: sets $words to the options of the selector
   local settings=() setting
   words=(--prefill "${1%%:*}")
   if [[ $1 == *:* ]]; then

@@ -6,6 +6,7 @@
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
 #include "prism/core/random.h"
+#include "prism/core/text/counted.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/kernels/simd/isa.h"
 #include "prism/sparse/selectors.h"
@@ -53,7 +54,11 @@ std::string prefill_difference(const std::string& found, const std::string& want
   }
   if (other.selector != expected.selector) return fmt::format("{} instead of {}", other.selector, expected.selector);
   const auto settings = settings_difference(other.settings, expected.settings);
-  return settings.empty() ? fmt::format("chunks of {} instead of {} tokens", other.chunk, expected.chunk) : settings;
+  if (!settings.empty()) return settings;
+  const auto chunk = [](int64_t tokens) {
+    return tokens == 0 ? "the whole prompt" : counted(tokens, "token") + " at once";
+  };
+  return fmt::format("{} instead of {}", chunk(other.chunk), chunk(expected.chunk));
 }
 
 /// The name of an element type in messages and files.

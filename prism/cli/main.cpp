@@ -133,12 +133,12 @@ int main(int count, char** words) {
     const std::string whole = error.what_without_backtrace();
     if (whole.find("DefaultCPUAllocator") != std::string::npos) {
       prism::say(prism::kLittleMemory);
-      return status;
+    } else {
+      prism::say(
+          "[torch] expected an operation to succeed; found: {}; choose smaller sizes, or report this as a bug in "
+          "prism.\n",
+          whole.substr(0, whole.find('\n')));
     }
-    prism::say(
-        "[torch] expected an operation to succeed; found: {}; choose smaller sizes, or report this as a bug in "
-        "prism.\n",
-        whole.substr(0, whole.find('\n')));
   } catch (const std::bad_alloc&) {
     prism::say(prism::kLittleMemory);
   } catch (const std::filesystem::filesystem_error& error) {

@@ -78,7 +78,7 @@ void scalar_from_json(int64_t& value, const Json& json, const std::string& path)
     value = json.get<int64_t>();
   } else if (json.is_number() && std::nearbyint(json.get<double>()) == json.get<double>()) {
     const auto whole = json.get<double>();  // 4e6 is a whole number
-    if (std::abs(whole) >= 0x1p63) fail_type(path, "a whole number from -2^63 to 2^63 - 1", json);
+    if (std::abs(whole) > 0x1p53) fail_type(path, "a whole number nearer to 0", json);
     value = static_cast<int64_t>(whole);
   } else {
     fail_type(path, "a whole number", json);

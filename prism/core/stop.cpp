@@ -54,4 +54,10 @@ int stop_signal() {
   return caught;
 }
 
+int take_stop_signal() {
+  const int signal = caught;
+  if (signal != 0) caught = 0;
+  return signal;
+}
+
 }  // namespace prism

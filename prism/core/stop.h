@@ -10,5 +10,7 @@ void catch_stop_signals();
 void release_stop_signals();
 /// The signal caught so far, or 0 if none.
 int stop_signal();
+/// The same, and forgets it, so that work can go on.
+int take_stop_signal();
 
 }  // namespace prism

@@ -49,7 +49,6 @@ GenerateOptions Chat::options_for(int64_t prompt_tokens, const GenerateOptions& 
   // A prompt that is cut leaves room for an answer of the usual length.
   const int64_t least = may_cut ? std::min(kDefaultNewTokens, context() / 2) : 0;
   own.max_new_tokens = slides ? context() : std::max(context() - prompt_tokens, least);
-  own.max_new_tokens = std::clamp<int64_t>(session_.room() - prompt_tokens, 1, own.max_new_tokens);
   return own;
 }
 

@@ -27,8 +27,8 @@ class Chat {
 
   /// Appends a message of the user and the model's answer to it. An answer that was cut or interrupted is kept as it
   /// is. If this throws, the conversation is as before.
-  /// @param options  with max_new_tokens 0, an answer ends at the latest where the context or the memory is full, or,
-  ///                 if the context slides, after as many tokens as the context has.
+  /// @param options  with max_new_tokens 0, an answer ends at the latest where the context is full, or, if the context
+  ///                 slides, after as many tokens as the context has.
   /// @throws InputError as generate(): the whole conversation must fit the context.
   Generation answer(const std::string& message, const GenerateOptions& options,
                     const std::function<void(std::string_view)>& on_text = {});

@@ -84,7 +84,7 @@ Continuation::Continuation(const ModelConfig& config, const Tokenizer& tokenizer
                    })) {
   const int64_t tokens = std::ssize(prompt_ids), read = tokens_read(tokens, config, options);
   limit_ = new_token_limit(read, config, options);
-  positions_ = std::min(config.context, read + limit_);
+  positions_ = read + std::min(limit_, config.context - read);
   result_.unread = tokens - read;
   result_.prompt_ids = std::move(prompt_ids);
 }

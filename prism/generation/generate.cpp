@@ -16,25 +16,20 @@
 namespace prism {
 namespace {
 
-/// @throws InputError if pages of keys and values do not fit into the memory that is free. @param whose  in words, with
-/// a blank before them. @param remedy  what to lower.
-void check_memory(int64_t pages, const std::vector<LayerConfig>& layers, torch::ScalarType cache_type,
-                  const std::string& whose, const char* remedy) {
-  const auto needed = static_cast<double>(kv_cache_bytes(layers, pages * KvCache::kPage, cache_type));
-  const auto free = static_cast<double>(available_memory_bytes());
-  PRISM_CHECK(needed < free, "generate",
-              "expected keys and values{} that fit into free memory, {}B; found {}B; lower {}.", whose,
-              short_number(free), short_number(needed), remedy);
-}
-
 /// The pages that sequences can take together. @param positions  that each sequence can take.
-int64_t pages_at_once(const Decoder& decoder, std::vector<int64_t> positions, const EngineOptions& options) {
+/// @throws InputError if a decoder on the CPU has no memory for them. @param texts, remedy  in words.
+int64_t pages_at_once(const Decoder& decoder, std::vector<int64_t> positions, const EngineOptions& options,
+                      const std::string& texts, const char* remedy) {
   std::sort(positions.begin(), positions.end(), std::greater<>());
   positions.resize(std::min(positions.size(), static_cast<size_t>(options.sequences)));
   int64_t pages = 0;
   for (const int64_t each : positions) pages += KvCache::pages_for(each);
-  check_memory(pages, decoder->config().layers, cache_type_of(*decoder, options),
-               fmt::format(" of {} at once", counted(std::ssize(positions), "text")), "--parallel or --max-new-tokens");
+  if (!decoder->device().is_cpu()) return pages;
+  const auto bytes = kv_cache_bytes(decoder->config().layers, pages * KvCache::kPage, cache_type_of(*decoder, options));
+  const auto needed = static_cast<double>(bytes), total = static_cast<double>(available_memory_bytes());
+  PRISM_CHECK(needed < total, "generate",
+              "expected keys and values of {} that fit into free memory, {}B; found {}B; lower {}.", texts,
+              short_number(total), short_number(needed), remedy);
   return pages;
 }
 
@@ -65,11 +60,18 @@ std::optional<int64_t> room_after(const ModelConfig& config, const Tokenizer& to
   return config.learned_positions ? std::nullopt : std::optional(config.context - read);
 }
 
+void check_memory(const Decoder& decoder, const Tokenizer& tokenizer, const std::vector<int32_t>& prompt_ids,
+                  const GenerateOptions& options, const EngineOptions& engine) {
+  const Continuation text(decoder->config(), tokenizer, prompt_ids, options);
+  pages_at_once(decoder, {text.positions()}, engine, "the text", "--max-new-tokens");
+}
+
 Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_view prompt,
                     const GenerateOptions& options, const std::function<void(std::string_view)>& on_text,
                     const EngineOptions& engine) {
-  return Session(std::move(decoder), tokenizer, engine)
-      .generate(encode_prompt(tokenizer, prompt, options.bos), options, on_text);
+  auto ids = encode_prompt(tokenizer, prompt, options.bos);
+  check_memory(decoder, tokenizer, ids, options, engine);
+  return Session(std::move(decoder), tokenizer, engine).generate(std::move(ids), options, on_text);
 }
 
 bool generate_all(Decoder decoder, const Tokenizer& tokenizer, const std::vector<Prompt>& prompts,
@@ -82,7 +84,9 @@ bool generate_all(Decoder decoder, const Tokenizer& tokenizer, const std::vector
     positions.push_back(texts.back()->positions());
     stops = stops || prompt.options.stop_on_signals;
   }
-  const int64_t pages = pages_at_once(decoder, std::move(positions), options);
+  const auto together = std::min(std::ssize(texts), options.sequences);
+  const int64_t pages = pages_at_once(decoder, std::move(positions), options, counted(together, "text") + " at once",
+                                      "--parallel or --max-new-tokens");
   Engine engine(std::move(decoder), options);
   engine.make_room(pages);
   std::map<int64_t, size_t> number;  // of each of the engine's sequences
@@ -100,7 +104,7 @@ bool generate_all(Decoder decoder, const Tokenizer& tokenizer, const std::vector
 }
 
 Session::Session(Decoder decoder, const Tokenizer& tokenizer, EngineOptions engine)
-    : config_(decoder->config()), tokenizer_(tokenizer), cache_type_(cache_type_of(*decoder, engine)) {
+    : config_(decoder->config()), tokenizer_(tokenizer) {
   engine.sequences = 1;
   engine_ = std::make_unique<Engine>(std::move(decoder), engine);
 }
@@ -108,11 +112,7 @@ Session::Session(Decoder decoder, const Tokenizer& tokenizer, EngineOptions engi
 Generation Session::generate(std::vector<int32_t> prompt_ids, const GenerateOptions& options,
                              const std::function<void(std::string_view)>& on_text) {
   Continuation text(config_, tokenizer_, std::move(prompt_ids), options, on_text);
-  const int64_t pages = KvCache::pages_for(text.positions()), more = pages - KvCache::pages_for(std::ssize(cached()));
-  check_memory(more, config_.layers, cache_type_, "", "--max-new-tokens or shorten the text");
   try {
-    // A cache that grows holds its old pages and up to twice as many new ones at the same time.
-    if (3 * more > free_pages()) engine_->make_room(pages);
     auto request = text.request();
     request.keeps = true;
     request.reuses_selected = std::exchange(is_restored_, false);
@@ -144,14 +144,6 @@ void Session::restore(CachedPrompt prompt) {
 
 std::span<const int32_t> Session::cached() const {
   return sequence_ ? engine_->cached(*sequence_) : std::span<const int32_t>();
-}
-
-int64_t Session::free_pages() const {
-  return available_memory_bytes() / kv_cache_bytes(config_.layers, KvCache::kPage, cache_type_);
-}
-
-int64_t Session::room() const {
-  return (KvCache::pages_for(std::ssize(cached())) + free_pages() * 3 / 4) * KvCache::kPage;
 }
 
 CachedPrompt Session::copy(int64_t length) const {

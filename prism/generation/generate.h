@@ -27,6 +27,11 @@ std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, std::string_view 
 /// @throws InputError as generate() does for the prompt.
 std::optional<int64_t> room_after(const ModelConfig& config, const Tokenizer& tokenizer, std::string_view prompt);
 
+/// Checks that the free memory holds the keys and values of a prompt and all of its new tokens, if they are on the CPU.
+/// @throws InputError if it does not, and as generate().
+void check_memory(const Decoder& decoder, const Tokenizer& tokenizer, const std::vector<int32_t>& prompt_ids,
+                  const GenerateOptions& options, const EngineOptions& engine = {});
+
 /// Continues `prompt`.
 ///
 /// Special tokens spelled in the prompt are parsed. Before it comes the opening token (BOS), if the tokenizer's
@@ -47,8 +52,8 @@ std::optional<int64_t> room_after(const ModelConfig& config, const Tokenizer& to
 /// @param engine   how the prompt is read; `sequences` is not used.
 /// @throws InputError for a prompt that is not UTF-8, a prompt that fills a context that does not slide, more new
 ///         tokens than that context has room for, a selector or chunks with head budgets, an empty prompt if the
-///         tokenizer has no opening token, and options out of range; FailedError for logits that are not
-///         finite.
+///         tokenizer has no opening token, options out of range, and as check_memory(); FailedError for logits that
+///         are not finite.
 Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_view prompt,
                     const GenerateOptions& options, const std::function<void(std::string_view)>& on_text = {},
                     const EngineOptions& engine = {});
@@ -76,8 +81,8 @@ class Session {
   /// @param tokenizer  must outlive the session. @param engine  `sequences` is not used.
   Session(Decoder decoder, const Tokenizer& tokenizer, EngineOptions engine = {});
 
-  /// As prism::generate(), for a prompt that is tokenized already. @throws InputError also if it has no token, and
-  /// before the first token if its keys and values and those of all new tokens exceed the memory.
+  /// As prism::generate(), for a prompt that is tokenized already, but for check_memory(). @throws InputError also if
+  /// it has no token.
   Generation generate(std::vector<int32_t> prompt_ids, const GenerateOptions& options,
                       const std::function<void(std::string_view)>& on_text = {});
 
@@ -87,17 +92,10 @@ class Session {
   std::span<const int32_t> cached() const;
   /// The first `length` of them.
   CachedPrompt copy(int64_t length) const;
-  /// How many tokens three quarters of the free memory have room for, and those that are cached. The rest of the memory
-  /// is left to what computes them.
-  int64_t room() const;
 
  private:
-  /// Pages of keys and values that fit into the free memory.
-  int64_t free_pages() const;
-
   ModelConfig config_;
   const Tokenizer& tokenizer_;
-  torch::ScalarType cache_type_;
   std::unique_ptr<Engine> engine_;
   std::optional<int64_t> sequence_;  ///< the engine's
   bool is_restored_ = false;         ///< and has not generated yet

@@ -183,13 +183,18 @@ Json selector_settings(const std::string& name, const Words& words) {
 }
 
 std::string settings_difference(const Json& found, const Json& expected) {
+  if (!found.is_object()) return "other settings";
   std::vector<std::string> parts;
-  for (const auto& [name, value] : expected.items()) {
-    const auto other = found.value(name, Json());
-    // "changed" only says that other fields differ.
-    if (other == value || (name == kPreset && (other == kChanged || value == kChanged))) continue;
-    parts.push_back(fmt::format("{} {} instead of {}", name, other.dump(), value.dump()));
+  Json all = expected;
+  all.update(found);
+  for (const auto& [name, _] : all.items()) {
+    const auto one = found.value(name, Json()), other = expected.value(name, Json());
+    if (one != other && name != kPreset)
+      parts.push_back(fmt::format("{} {} instead of {}", name, one.dump(), other.dump()));
   }
+  if (parts.empty() && found != expected)  // else it only says that other fields differ
+    parts.push_back(fmt::format("{} {} instead of {}", kPreset, found.value(kPreset, Json()).dump(),
+                                expected.value(kPreset, Json()).dump()));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

@@ -130,13 +130,10 @@ class Conversation {
   uintmax_t output_bytes() const { return fs::file_size(output()); }
   /// Waits until an answer that a signal stopped has ended.
   bool wait_until_interrupted() const {
-    const auto speeds = [&] { return read_text(own_.path() / "stderr.txt").size(); };
-    const auto before = speeds();
+    const auto errors = [&] { return read_text(own_.path() / "stderr.txt"); };
+    const auto before = errors().size();
     write("/speed\n");  // is followed after the answer
-    return wait_until([&] {
-      return speeds() > before &&
-             read_text(own_.path() / "stderr.txt").substr(before).find("; interrupted.") < std::string::npos;
-    });
+    return wait_until([&] { return errors().find("; interrupted.", before) != std::string::npos; });
   }
   /// Ends the input, and waits for the program.
   Outcome finish() {
@@ -194,6 +191,14 @@ TEST(ChatCommand, EndsAtCtrlCBetweenAnswersAndAtATermination) {
   ASSERT_TRUE(answers.wait_for_output(0));
   ::kill(answers.child(), SIGTERM);
   EXPECT_EQ(answers.finish().status, 1);
+  Conversation reads;
+  reads.write("Hi\n");
+  ASSERT_TRUE(reads.wait_for_output(0));
+  ::kill(reads.child(), SIGINT);
+  ASSERT_TRUE(reads.wait_until_interrupted());
+  reads.write("half a message");
+  ::kill(reads.child(), SIGTERM);
+  EXPECT_EQ(reads.wait().status, 1);
 }
 
 TEST(ChatCommand, SaysWhatItDoesNotUnderstandAndGoesOn) {

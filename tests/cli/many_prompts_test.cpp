@@ -76,22 +76,22 @@ TEST(Generate, RefusesATextThatMemoryDoesNotHold) {
   auto config = Json::parse(read_text(folder / "config.json"));
   config["model"]["context"] = 1 << 24;
   write_text(folder / "config.json", config.dump());
-  const auto limited = [](const std::string& command, const std::string& tokens, const std::string& input) {
-    std::vector<std::string> words = {command, "vast", "--ignore-eos", "--threads", "1"};
-    if (command == "generate") words.push_back("It");
-    if (command == "chat")
-      words.insert(words.end(), {"--chat-template", written("t.jinja", "{{ messages[-1].content }}")});
-    words.insert(words.end(), {"--max-new-tokens", tokens});
-    return run_prism(words, Workshop::folder(), input, [] {
+  const auto limited = [](const std::string& tokens, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"generate",  "vast", "It",           "--max-new-tokens", tokens,
+                                      "--threads", "1",    "--ignore-eos", "--temperature",    "0"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_prism(words, Workshop::folder(), "", [] {
       const rlimit limit{1'000'000'000, 1'000'000'000};
       ::setrlimit(RLIMIT_AS, &limit);
     });
   };
-  const std::vector<std::string> parts = {"expected keys and values that fit into free memory, ",
-                                          "lower --max-new-tokens"};
-  expect_sentence(limited("generate", "16000000", ""), 2, parts);
-  EXPECT_EQ(limited("generate", "10", "").status, 0);
-  expect_sentence(limited("chat", "16000000", "It\n"), 2, parts);
+  const std::vector<std::string> parts = {"expected keys and values of the text that fit into free memory, ",
+                                          "lower --max-new-tokens."};
+  expect_sentence(limited("16000000", {}), 2, parts);
+  expect_sentence(limited("9223372036854775807", {"--slide"}), 2, parts);
+  expect_sentence(limited("16000000", {"--chat", "--chat-template", written("t.jinja", "{{ messages[-1].content }}")}),
+                  2, parts);
+  EXPECT_EQ(limited("10", {}).status, 0);
   fs::remove_all(folder);
 }
 
@@ -147,6 +147,9 @@ TEST(PromptCache, IsWrittenOnceAndReusedByPromptsThatBeginAlike) {
   auto other = generate_words(settings);
   other.insert(other.end(), {"--prefill-set", "p=0.9"});
   expect_sentence(run(other), 2, {"with the same prefill; found p 0.95 instead of 0.9;"});
+  auto chunks = generate_words(settings);
+  chunks.insert(chunks.end(), {"--prefill-chunk", "128"});
+  expect_sentence(run(chunks), 2, {"found the whole prompt instead of 128 tokens at once;"});
   EXPECT_GT(with("The river and the hill")["cached_tokens"].get<int64_t>(), 0);
   const auto chat =
       run({"chat", trained(), "--chat-template", written("t.jinja", "{{ messages[-1].content }}"), "--prompt-cache",

@@ -93,7 +93,7 @@ TEST(Fields, RejectAValueOfTheWrongTypeWithItsPath) {
             "[fields] model.layers[0].heads: expected a whole number; found 2.5; change it.");
   for (const char* text : {"9223372036854775808", "18446744073709551615", "-1e20", "99999999999999999999"}) {
     Outer outer;
-    EXPECT_REFUSED(set_field(outer, "layers[0].heads", text), "expected a whole number from -2^63 to 2^63 - 1; found ");
+    EXPECT_REFUSED(set_field(outer, "layers[0].heads", text), "expected a whole number nearer to 0; found ");
   }
 }
 

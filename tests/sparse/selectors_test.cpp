@@ -125,6 +125,13 @@ TEST(Presets, AreSettingsThatOthersAreSetOn) {
   EXPECT_EQ(paper["preset"], "paper");
   EXPECT_EQ(paper["gamma"], 0.95);
   EXPECT_EQ(paper["min_budget"], 0);
+  EXPECT_EQ(settings_difference(selector_settings("spectral", {}), selector_settings("spectral", {{"p", "0.5"}})),
+            "p 0.95 instead of 0.5");
+  EXPECT_EQ(settings_difference(paper, paper), "");
+  auto named = paper;
+  named["preset"] = "changed";
+  EXPECT_EQ(settings_difference(paper, named), "preset \"paper\" instead of \"changed\"");
+  EXPECT_EQ(settings_difference(Json(), named), "other settings");
   const auto changed = selector_settings("flex_prefill", {{"gamma", "0.5"}, {"preset", "paper"}});
   EXPECT_EQ(changed["gamma"], 0.5);
   EXPECT_EQ(selector_settings("flex_prefill", {})["preset"], "official");

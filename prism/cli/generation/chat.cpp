@@ -7,9 +7,9 @@
 
 #include <cerrno>
 #include <csignal>
-#include <iostream>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"
@@ -41,8 +41,8 @@ names a selector. A line that begins with a slash is a command:
 
 Ctrl-C stops the answer, not the conversation; at the prompt it quits. The whole conversation must fit the model's
 context, unless --truncate-prompt is given, which leaves out its beginning; --slide lets an answer run on when the
-context is full. The model needs a chat template: chat_template.jinja or
-tokenizer_config.json in its folder, the metadata of a .gguf file, or --chat-template.
+context is full. The model needs a chat template: chat_template.jinja or tokenizer_config.json in its folder, the
+metadata of a .gguf file, or --chat-template.
 
   prism chat models/SmolLM2-135M-Instruct
   prism chat model.gguf --system 'Answer in one sentence.' --temperature 0.7 --top-p 0.9
@@ -59,35 +59,59 @@ struct ChatWords {
   ComputeOptions compute;
 };
 
-/// Waits for standard input. @return  false if a signal arrived first (core/stop.h).
-bool wait_for_input() {
-  constexpr int kPatience_ms = 100;
-  pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
-  while (stop_signal() == 0) {
-    if (std::cin.rdbuf()->in_avail() > 0) return true;
-    const int ready = ::poll(&input, 1, kPatience_ms);
-    if (ready > 0 || (ready < 0 && errno != EINTR)) return true;
+/// The lines of standard input. Waiting for one ends at a signal (core/stop.h).
+class InputLines {
+ public:
+  /// The next line, or std::nullopt at the end of the input or after a signal.
+  std::optional<std::string> next() {
+    size_t end = 0;
+    while ((end = read_.find('\n')) == std::string::npos)
+      if (!read_more()) return rest();
+    std::string line = read_.substr(0, end);
+    read_.erase(0, end + 1);
+    return line;
   }
-  return false;
-}
+
+ private:
+  /// @return  false at the end of the input and after a signal.
+  bool read_more() {
+    constexpr int kPatience_ms = 100;
+    pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    while (stop_signal() == 0) {
+      const int ready = ::poll(&input, 1, kPatience_ms);
+      if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
+      char bytes[4096];
+      const auto count = ::read(STDIN_FILENO, bytes, sizeof bytes);
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) return false;
+      read_.append(bytes, static_cast<size_t>(count));
+      return true;
+    }
+    return false;
+  }
+  /// A last line that no newline ends.
+  std::optional<std::string> rest() {
+    if (read_.empty() || stop_signal() != 0) return std::nullopt;
+    return std::exchange(read_, "");
+  }
+
+  std::string read_;
+};
 
 /// The next message, or std::nullopt at the end of the input or after a signal.
-std::optional<std::string> read_message() {
+std::optional<std::string> read_message(InputLines& lines) {
   const bool is_terminal = ::isatty(STDIN_FILENO) != 0;
-  std::string message, line;
+  std::string message;
   for (bool goes_on = true; goes_on;) {
     if (is_terminal) print_error_stream(message.empty() ? "> " : "... ");
-    if (!wait_for_input()) {
+    auto line = lines.next();
+    if (!line) {
       if (is_terminal) print_error_stream("\n");
-      return std::nullopt;
+      return message.empty() || stop_signal() != 0 ? std::nullopt : std::optional(message);
     }
-    if (!std::getline(std::cin, line)) {
-      if (is_terminal) print_error_stream("\n");
-      return message.empty() ? std::nullopt : std::optional(message);
-    }
-    goes_on = line.ends_with('\\');
-    if (goes_on) line.back() = '\n';
-    message += line;
+    goes_on = line->ends_with('\\');
+    if (goes_on) line->back() = '\n';
+    message += *line;
   }
   return message;
 }
@@ -109,7 +133,8 @@ class ChatLoop {
 
  private:
   int answer_all() {
-    while (const auto message = read_message()) {
+    InputLines lines;
+    while (const auto message = read_message(lines)) {
       if (message->empty()) continue;
       if (message->front() == '/') {
         if (!follow(*message)) return 0;
@@ -120,6 +145,7 @@ class ChatLoop {
     if (stop_signal() != 0 && stop_signal() != SIGINT) return 1;
     return failed_ && ::isatty(STDIN_FILENO) == 0 ? 2 : 0;
   }
+
   /// @return  false: the conversation ends.
   bool follow(const std::string& line) {
     const auto space = line.find(' ');
@@ -152,9 +178,7 @@ class ChatLoop {
     } catch (const InputError& error) {
       refuse(error.sentence());
     }
-    const int signal = stop_signal();
-    release_stop_signals();  // forgets the one that stopped the answer
-    catch_stop_signals();
+    const int signal = take_stop_signal();
     return signal == 0 || signal == SIGINT;
   }
 
@@ -197,7 +221,6 @@ int run_chat(const Arguments& arguments) {
   add_weights_option(app, words.compute);
   add_compute_options(app, words.compute);
   if (!parse(app, arguments)) return 0;
-  std::ios::sync_with_stdio(false);  // so that wait_for_input() knows what has been read ahead
   start_compute(words.compute.threads, words.compute.device);
   complete_generation(options);
   complete_prefill(words.prefill);

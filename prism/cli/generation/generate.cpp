@@ -148,11 +148,13 @@ FinishReason continue_one(ModelFolder& model, const GenerateWords& words, const 
   };
   if (words.chat) {
     Chat chat = open_chat(words.chat_flags, model, words.model, engine);
+    check_memory(model.decoder, *model.tokenizer, chat.prompt_ids(prompt, options.bos), options, engine);
     return with(chat.session(), [&] { return chat.answer(prompt, options, show); });
   }
+  const auto ids = encode_prompt(*model.tokenizer, prompt, options.bos);
+  check_memory(model.decoder, *model.tokenizer, ids, options, engine);
   Session session(model.decoder, *model.tokenizer, engine);
-  return with(session,
-              [&] { return session.generate(encode_prompt(*model.tokenizer, prompt, options.bos), options, show); });
+  return with(session, [&] { return session.generate(ids, options, show); });
 }
 
 /// --prompts. @return  the exit status.
