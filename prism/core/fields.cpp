@@ -131,8 +131,9 @@ PathStep split_path(std::string_view path, std::string_view whole) {
 void detail::fail_parse(std::string_view source, size_t byte, std::string_view text) {
   const size_t size = text.size(), invalid = find_invalid_utf8(text);
   if (invalid != std::string_view::npos && invalid < byte)
-    throw InputError("json", fmt::format("expected UTF-8 in {}; found byte 0x{:02X} at offset {}; convert it.", source,
-                                         static_cast<uint8_t>(text[invalid]), invalid));
+    throw InputError("json", fmt::format("expected JSON in {}; found byte 0x{:02X} at offset {}, which is not UTF-8; "
+                                         "convert the text, or name another file.",
+                                         source, static_cast<uint8_t>(text[invalid]), invalid));
   throw InputError("json", fmt::format("expected JSON in {}; found {}; correct it.", source,
                                        byte > size ? fmt::format("a text that ends too early, after {}",
                                                                  counted(static_cast<int64_t>(size), "byte"))

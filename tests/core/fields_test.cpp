@@ -99,7 +99,7 @@ TEST(Fields, RejectAValueOfTheWrongTypeWithItsPath) {
 
 TEST(Json, ThatIsNotUtf8SaysSo) {
   EXPECT_REFUSED(parse_json("{\"a\": \"caf\xe9\"}", "one.json"),
-                 "expected UTF-8 in one.json; found byte 0xE9 at offset 10; convert it.");
+                 "expected JSON in one.json; found byte 0xE9 at offset 10, which is not UTF-8; convert the text");
   EXPECT_REFUSED(parse_json("{\"a\": x, \"b\": \"caf\xe9\"}", "one.json"),
                  "expected JSON in one.json; found a fault at byte 7");
 }

@@ -39,9 +39,9 @@ TEST_F(ClassifierCommands, BenchReadsWholeContextsUnlessToldOtherwise) {
 }
 
 TEST_F(ClassifierCommands, BenchRefusesWhatOnlyLanguageModelsDo) {
-  const std::vector<std::vector<std::string>> given = {
-      {"--new-tokens", "0"},    {"--depth", "4"},         {"--prefill-recall", "4"}, {"--prefill-set", "p=0.9"},
-      {"--cache-type", "int8"}, {"--prefill-chunk", "8"}, {"--prefill", "spectral"}};
+  const std::vector<std::vector<std::string>> given = {{"--new-tokens", "0"},      {"--depth", "4"},
+                                                       {"--prefill-set", "p=0.9"}, {"--cache-type", "int8"},
+                                                       {"--prefill-chunk", "8"},   {"--prefill", "spectral"}};
   for (const auto& words : given) {
     std::vector<std::string> command = {"bench", "model", "uniform"};
     command.insert(command.end(), words.begin(), words.end());
