@@ -1,5 +1,8 @@
 #include "prism/core/stop.h"
 
+#include <poll.h>
+
+#include <cerrno>
 #include <csignal>
 #include <ctime>
 
@@ -58,6 +61,16 @@ int take_stop_signal() {
   const int signal = caught;
   if (signal != 0) caught = 0;
   return signal;
+}
+
+bool wait_to_read(int descriptor, const std::atomic<bool>* cancelled) {
+  constexpr int kPatience_ms = 200;
+  pollfd request{.fd = descriptor, .events = POLLIN, .revents = 0};
+  for (;;) {
+    const int ready = ::poll(&request, 1, kPatience_ms);
+    if (ready > 0 || (ready < 0 && errno != EINTR)) return true;  // read() says what is wrong
+    if (stop_signal() != 0 || (cancelled != nullptr && *cancelled)) return false;
+  }
 }
 
 }  // namespace prism

@@ -1,6 +1,8 @@
 // Catches SIGINT, SIGTERM and SIGHUP. Long work asks between two steps whether one has arrived, and saves its state.
 #pragma once
 
+#include <atomic>
+
 namespace prism {
 
 /// From now on SIGINT, SIGTERM and SIGHUP (unless ignored, as under nohup) only set a flag. A SIGINT that arrives two
@@ -12,5 +14,8 @@ void release_stop_signals();
 int stop_signal();
 /// The same, and forgets it, so that work can go on.
 int take_stop_signal();
+/// Waits until reading from the descriptor does not wait. @param cancelled  if not null, another thread may set it.
+/// @return  false if a signal was caught or `cancelled` was set before.
+bool wait_to_read(int descriptor, const std::atomic<bool>* cancelled = nullptr);
 
 }  // namespace prism

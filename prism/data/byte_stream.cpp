@@ -1,6 +1,5 @@
 #include "prism/data/byte_stream.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -63,16 +62,8 @@ struct RawFile {
 
   /// Waits without reading, so that a stop signal is seen on a silent pipe.
   void wait() const {
-    struct pollfd request {
-      descriptor(), POLLIN, 0
-    };
-    constexpr int kPatience_ms = 200;
-    for (;;) {
-      const int ready = ::poll(&request, 1, kPatience_ms);
-      if (ready > 0 || (ready < 0 && errno != EINTR)) return;  // read() says what is wrong
-      if (stop_signal() != 0 || (cancelled != nullptr && *cancelled))
-        throw FailedError("read", fmt::format("stopped while waiting for more of {}.", name));
-    }
+    if (!wait_to_read(descriptor(), cancelled))
+      throw FailedError("read", fmt::format("stopped while waiting for more of {}.", name));
   }
 
   size_t read_descriptor(char* out, size_t wanted) {

@@ -2,7 +2,6 @@
 #include "prism/generation/chat.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -75,19 +74,13 @@ class InputLines {
  private:
   /// @return  false at the end of the input and after a signal.
   bool read_more() {
-    constexpr int kPatience_ms = 100;
-    pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
-    while (stop_signal() == 0) {
-      const int ready = ::poll(&input, 1, kPatience_ms);
-      if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
-      char bytes[4096];
-      const auto count = ::read(STDIN_FILENO, bytes, sizeof bytes);
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) return false;
-      read_.append(bytes, static_cast<size_t>(count));
-      return true;
-    }
-    return false;
+    if (stop_signal() != 0 || !wait_to_read(STDIN_FILENO)) return false;
+    char bytes[4096];
+    const auto count = ::read(STDIN_FILENO, bytes, sizeof bytes);
+    if (count < 0 && errno == EINTR) return true;
+    if (count <= 0) return false;
+    read_.append(bytes, static_cast<size_t>(count));
+    return true;
   }
   /// A last line that no newline ends.
   std::optional<std::string> rest() {
