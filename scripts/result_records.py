@@ -423,12 +423,24 @@ class Records:
                      for number, document in enumerate(rows[0]["by_document"]))
 
     def above_dense_at(self, density, family, file=None):
-        """The same at a density, on the line between the two recorded rows around it of selectors that differ in a number."""
-        rows = sorted((self.method(name, "density", file=file), self.above_dense(name, file)) for name in self.named(family, file)
-                      if re.fullmatch(r"[\d.]+", name.removeprefix(family)))
-        for (low, above_low), (high, above_high) in zip(rows, rows[1:]):
+        """The same at a density, of selectors that differ in a number, which is * in `family`: on the line between the two
+        recorded rows around the density."""
+        return self._at_density(density, family, file, lambda name: self.above_dense(name, file))
+
+    def recall_at(self, density, family, tokens):
+        """Recall at a density, in the same way, of each mix of synthetic heads, as if mixes were seeds."""
+        files = {int(mix): f"{mix}_{tokens}" for path in self.paths
+                 for mix, _, length in [os.path.basename(path).removesuffix(".jsonl").partition("_")] if length == str(tokens)}
+        return Seeds((mix, self._at_density(density, family, file, lambda name, file=file: self.method(name, "recall", file=file)))
+                     for mix, file in files.items())
+
+    def _at_density(self, density, family, file, figure):
+        pattern = re.escape(family).replace(r"\*", r"[\d.]+")
+        rows = sorted((self.method(name, "density", file=file), figure(name)) for name in self.named("", file)
+                      if re.fullmatch(pattern, name))
+        for (low, at_low), (high, at_high) in zip(rows, rows[1:]):
             if low <= density <= high:
-                return above_low + (above_high - above_low) * (density - low) / (high - low)
+                return at_low + (at_high - at_low) * (density - low) / (high - low)
         raise Fault(f"expected recorded rows of {family} around the density {density:.3f}; found none.")
 
     def each(self, start, column=None, file=None):

@@ -6,7 +6,7 @@
 #   scripts/study_prefill.sh --model MODEL NAME  the same perplexities of a pretrained model, under the name NAME, in
 #                                                windows of 4096 and 8192 tokens and, with YaRN, 16384 and 32768; hours
 #   scripts/study_prefill.sh --mixes             recall on the five mixes of heads that benchmarks/draw_mixes.py drew, of
-#                                                8192 and 32768 tokens; hours
+#                                                8192 and 32768 tokens, and on two of 131072; two hours
 #   scripts/study_prefill.sh --results           only writes tables and figures of the records
 #
 # Texts come from PRISM_DATA (../shared/data by default). Trains or resumes the model runs/prefill/long (20 minutes).
@@ -39,6 +39,10 @@ xattention:threshold=0.5 xattention:threshold=0.7 xattention:threshold=0.8 xatte
 flash_prefill:alpha=0.5 flash_prefill:alpha=0.3 flash_prefill:alpha=0.18 flash_prefill:alpha=0.12
 flex_prefill:gamma=0.5,min_budget=0 flex_prefill:gamma=0.7,min_budget=0 flex_prefill:gamma=0.9,min_budget=0
 vertical_slash:vertical=50,slash=100 vertical_slash:vertical=100,slash=400 vertical_slash:vertical=200,slash=1000
+EOF
+read -rd '' -a longest_kept <<'EOF' || true
+dense oracle:p=0.8 oracle:p=0.95 spectral:recent=1,p=0.5 spectral:recent=1,p=0.9 mean_pooling:p=0.5 mean_pooling:p=0.9
+xattention:threshold=0.7 xattention:threshold=0.9
 EOF
 # Ablations of the spectral selector as in the paper, where a row always keeps only its own block (recent=1), each at several
 # shares.
@@ -147,20 +151,26 @@ study_model() {  # MODEL NAME
   done
 }
 
-record_recall() {  # FILE METHOD MIX TOKENS
-  record "$1" "$2" "$prism" bench prefill --tokens "$4" --mix "benchmarks/mixes/$3.json" --selector "$2" --rounds 1 --sdpa-tokens 0 \
-    --recall-rows 64 --json
+record_recalls() {  # FILE MIX TOKENS METHOD...: of those that the file lacks
+  local file=$1 missing=() method lines
+  for method in "${@:4}"; do is_recorded "$file" "$method" || missing+=("$method"); done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  echo "$(basename "$file" .jsonl): ${missing[*]}"
+  lines=$("$prism" bench prefill --tokens "$3" --mix "benchmarks/mixes/$2.json" --selector "${missing[@]}" --rounds 1 --sdpa-tokens 0 \
+    --recall-rows 64 --json)
+  paste -d '' <(printf '{"method":"%s",\n' "${missing[@]}") <(cut -c 2- <<< "$lines") >> "$file"
 }
 
+# Fixed before the runs: recall is compared at the densities 0.1 and 0.2 (8192 tokens), 0.05 and 0.1 (32768), of each
+# selector on the line between the two amounts around it. The primary measure is the recall of spectral:recent=1 minus that
+# of mean pooling, paired by mix, with its interval over the five mixes.
 study_mixes() {
+  local tokens number
   mkdir -p $records/mixes
   for tokens in 8192 32768; do
-    for number in 1 2 3 4 5; do
-      for method in "${kept[@]}"; do
-        record_recall $records/mixes/${number}_$tokens.jsonl "$method" drawn_$number $tokens
-      done
-    done
+    for number in 1 2 3 4 5; do record_recalls $records/mixes/${number}_$tokens.jsonl drawn_$number $tokens "${kept[@]}"; done
   done
+  for number in 1 2; do record_recalls $records/mixes/${number}_131072.jsonl drawn_$number 131072 "${longest_kept[@]}"; done
 }
 
 write_results() {
@@ -191,12 +201,12 @@ elif [ "${1:-}" != --results ]; then
   fi
   for method in "${kept[@]}"; do
     record_perplexity $records/perplexity.jsonl "$method" $runs/long $runs/book.txt
-    for mix in structured unstructured; do record_recall $records/recall_$mix.jsonl "$method" $mix 8192; done
   done
+  for mix in structured unstructured; do record_recalls $records/recall_$mix.jsonl $mix 8192 "${kept[@]}"; done
   record_perplexity $records/perplexity_ablations.jsonl dense $runs/long $runs/book.txt
   for method in $(list_ablations); do
     record_perplexity $records/perplexity_ablations.jsonl "$method" $runs/long $runs/book.txt
-    record_recall $records/recall_ablations.jsonl "$method" structured 8192
   done
+  record_recalls $records/recall_ablations.jsonl structured 8192 $(list_ablations)
 fi
 write_results
