@@ -14,7 +14,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 study=runs/study
 records=docs/results/study
-sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_seeds muon_slow order_rates order order_rest order_cpu wide_heads_rates wide_heads muon_ablation small_rates small novels ladder_small ladder_rates ladder_batch ladder_own_rates ladder_own_rates_rest
+sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_seeds muon_slow order_rates order order_rest order_cpu wide_heads_rates wide_heads muon_ablation long_training_rates long_training small_rates small novels ladder_small ladder_rates ladder_batch ladder_own_rates ladder_own_rates_rest ladder_finer_rates ladder_flops ladder_norm
   budgets_rates_snli budgets_rates_ag_news budgets_snli budgets_snli_rest budgets_ag_news budgets_ag_news_rest budgets_ag_news_cpu budgets_dbpedia14 budgets_dbpedia14_rest
   budgets_dbpedia14_cpu budgets_yelp_full budgets_yelp_full_rest budgets_imdb budgets_imdb_rest
   budgets_lookups budgets_controls budgets_controls_rest budgets_data budgets_shapes

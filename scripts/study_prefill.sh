@@ -156,7 +156,7 @@ record_recalls() {  # FILE MIX TOKENS METHOD...: of those that the file lacks
   for method in "${@:4}"; do is_recorded "$file" "$method" || missing+=("$method"); done
   [ ${#missing[@]} -gt 0 ] || return 0
   echo "$(basename "$file" .jsonl): ${missing[*]}"
-  lines=$("$prism" bench prefill --tokens "$3" --mix "benchmarks/mixes/$2.json" --selector "${missing[@]}" --rounds 1 --sdpa-tokens 0 \
+  lines=$("$prism" bench prefill --tokens "$3" --mix "benchmarks/mixes/$2.json" --selector "${missing[@]}" --untimed \
     --recall-rows 64 --json)
   paste -d '' <(printf '{"method":"%s",\n' "${missing[@]}") <(cut -c 2- <<< "$lines") >> "$file"
 }

@@ -33,9 +33,10 @@ BlockMask choose(const Selector& selector, const SelectorInput& input) {
   return selector.select(input, *selector.make_state(input));
 }
 
-Candidate make_candidate(const PrefillMethod& method, const PrefillCosts& costs, const SelectorInput& input) {
-  Candidate candidate{find_selector(method.selector, method.settings, costs), {}, 0};
-  choose(*candidate.selector, input);  // warms up: one-time allocations, such as a thread's memory, are not counted
+Candidate make_candidate(const PrefillMethod& method, const PrefillBench& bench, const SelectorInput& input) {
+  Candidate candidate{find_selector(method.selector, method.settings, bench.costs), {}, 0};
+  // Warms up: one-time allocations, such as a thread's memory, are not counted.
+  if (bench.is_timed) choose(*candidate.selector, input);
   const MemoryPeak peak;
   candidate.mask = choose(*candidate.selector, input);
   candidate.extra_bytes = peak.extra_bytes();
@@ -43,6 +44,7 @@ Candidate make_candidate(const PrefillMethod& method, const PrefillCosts& costs,
 }
 
 int64_t rounds_of(const PrefillBench& bench) {
+  if (!bench.is_timed) return 0;
   if (bench.rounds > 0) return bench.rounds;
   return bench.tokens < kLongPrompt ? 15 : 3;
 }
@@ -77,6 +79,41 @@ PrefillTiming describe(const PrefillBench& bench, const PrefillMethod& method, c
   if (!unrounded.empty()) row.unrounded_density = statistic(unrounded).mean;
   if (all.has_recall()) row.recall_p5 = all.recall_quantile(0.05);
   return row;
+}
+
+/// Times the methods in turn, and dense attention and LibTorch's with them.
+void measure_times(const PrefillBench& bench, const SyntheticHeads& heads, const SelectorInput& input,
+                   const std::vector<Candidate>& candidates, std::vector<PrefillTiming>& rows) {
+  AttentionInput dense;
+  dense.q_BTHD = heads.q_BTHD;
+  dense.kv = {heads.k_BGSD, heads.v_BGSE, {}};
+  const bool has_sdpa = bench.tokens <= bench.sdpa_tokens, is_grouped = heads.k_BGSD.size(1) != heads.q_BTHD.size(2);
+  std::vector<std::function<void()>> calls = {[&] { attend(dense); },
+                                              [&] {
+                                                if (has_sdpa)
+                                                  at::scaled_dot_product_attention(
+                                                      dense.q_BTHD.transpose(1, 2), dense.kv.k_BGSD, dense.kv.v_BGSE,
+                                                      std::nullopt, 0.0,
+                                                      /*is_causal=*/true, std::nullopt, is_grouped);
+                                              }};
+  for (const auto& candidate : candidates) {
+    calls.emplace_back([&] { choose(*candidate.selector, input); });
+    calls.emplace_back([&] {
+      AttentionInput sparse = dense;
+      sparse.block_mask = candidate.mask;
+      attend(sparse);
+    });
+  }
+  const auto times = medians_in_turn(calls, rounds_of(bench));
+
+  for (size_t i = 0; i < rows.size(); ++i) {
+    PrefillTiming& row = rows[i];
+    row.select_ms = times[2 + 2 * i];
+    row.attend_ms = times[3 + 2 * i];
+    row.dense_ms = times[0];
+    row.sdpa_ms = has_sdpa ? times[1] : 0;
+    row.speedup = row.dense_ms / (row.select_ms + row.attend_ms);
+  }
 }
 
 }  // namespace
@@ -126,41 +163,14 @@ std::vector<PrefillTiming> bench_prefill(const PrefillBench& bench) {
   const auto heads = make_synthetic_heads(bench.mix, bench.tokens, find_compute_type(bench.dtype));
   const SelectorInput input{
       .q_BTHD = heads.q_BTHD, .k_BGSD = heads.k_BGSD, .q_lengths_B = {}, .kv_lengths_B = {}, .pairs = heads.pairs};
-  AttentionInput dense;
-  dense.q_BTHD = heads.q_BTHD;
-  dense.kv = {heads.k_BGSD, heads.v_BGSE, {}};
   std::vector<Candidate> candidates;
-  for (const auto& method : bench.methods) candidates.push_back(make_candidate(method, bench.costs, input));
-
-  const bool has_sdpa = bench.tokens <= bench.sdpa_tokens, is_grouped = heads.k_BGSD.size(1) != heads.q_BTHD.size(2);
-  std::vector<std::function<void()>> calls = {[&] { attend(dense); },
-                                              [&] {
-                                                if (has_sdpa)
-                                                  at::scaled_dot_product_attention(
-                                                      dense.q_BTHD.transpose(1, 2), dense.kv.k_BGSD, dense.kv.v_BGSE,
-                                                      std::nullopt, 0.0,
-                                                      /*is_causal=*/true, std::nullopt, is_grouped);
-                                              }};
-  for (const auto& candidate : candidates) {
-    calls.emplace_back([&] { choose(*candidate.selector, input); });
-    calls.emplace_back([&] {
-      AttentionInput sparse = dense;
-      sparse.block_mask = candidate.mask;
-      attend(sparse);
-    });
-  }
-  const auto times = medians_in_turn(calls, rounds_of(bench));
-
   std::vector<PrefillTiming> rows;
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    PrefillTiming row = describe(bench, bench.methods[i], candidates[i], input);
-    row.select_ms = times[2 + 2 * i];
-    row.attend_ms = times[3 + 2 * i];
-    row.dense_ms = times[0];
-    row.sdpa_ms = has_sdpa ? times[1] : 0;
-    row.speedup = row.dense_ms / (row.select_ms + row.attend_ms);
-    rows.push_back(std::move(row));
+  for (const auto& method : bench.methods) {
+    check_not_stopped();
+    candidates.push_back(make_candidate(method, bench, input));
+    rows.push_back(describe(bench, method, candidates.back(), input));
   }
+  if (bench.is_timed) measure_times(bench, heads, input, candidates, rows);
   return rows;
 }
 

@@ -31,6 +31,7 @@ struct PrefillBench {
   int64_t rounds = 0;           ///< rounds; 0: 15, or 3 from 32k tokens on
   int64_t sdpa_tokens = 16384;  ///< LibTorch's attention is timed for prompts up to this length
   int64_t recall_rows = 8;      ///< rows per head with exact attention, for the recall; 0: none
+  bool is_timed = true;         ///< else the blocks are chosen once, and every time is 0
 };
 
 /// What a selector keeps of one head.
@@ -65,7 +66,7 @@ struct PrefillTiming {
     v("heads", heads, "query heads");
     v("kv_heads", kv_heads, "key/value heads");
     v("head_dim", head_dim, "width of a head");
-    v("rounds", rounds, "measurements of each method");
+    v("rounds", rounds, "measurements of each method; 0: nothing was timed, and all times are 0");
     v("density", density, "kept blocks as a share of visible blocks");
     v("unrounded_density", unrounded_density,
       "density of single keys and distances before rounding up to blocks; 0: the method chooses blocks");
@@ -88,7 +89,8 @@ void check_prefill_bench(const PrefillBench& bench);
 /// The shapes whose costs bench_prefill() looks up.
 std::vector<PrefillShape> cost_shapes(const PrefillBench& bench);
 
-/// Times causal attention over a prompt of one sequence; one row per method. Inputs come from make_synthetic_heads().
+/// Times causal attention over a prompt of one sequence, unless that is not wanted; one row per method. Inputs come
+/// from make_synthetic_heads().
 std::vector<PrefillTiming> bench_prefill(const PrefillBench& bench);
 
 }  // namespace prism

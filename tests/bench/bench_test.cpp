@@ -105,6 +105,12 @@ TEST(PrefillBench, MeasuresEveryMethodBesideDense) {
   }
   bench.sdpa_tokens = 0;
   EXPECT_EQ(bench_prefill(bench)[0].sdpa_ms, 0);
+  bench.is_timed = false;
+  const auto untimed = bench_prefill(bench)[0];
+  EXPECT_EQ(untimed.recall, rows[0].recall);
+  EXPECT_EQ(untimed.density, rows[0].density);
+  EXPECT_EQ(untimed.rounds, 0);
+  EXPECT_EQ(untimed.select_ms + untimed.attend_ms + untimed.dense_ms + untimed.sdpa_ms + untimed.speedup, 0);
 }
 
 TEST(PrefillMethod, IsANameWithSettings) {

@@ -181,18 +181,19 @@ struct PrefillWords {
   int64_t heads = 8;
   PrefillBench bench;
   int threads = 0;
-  bool json = false;
+  bool is_untimed = false, json = false;
 };
 
 /// @param method  as given on the command line.
 void print_row(const PrefillTiming& row, const std::string& method, bool json) {
+  const auto if_measured = [](double value) { return value > 0 ? fmt::format("{:.2f}", value) : ""; };
   if (json) {
     fmt::print("{}\n", to_text(fields_to_json(row)));
   } else {
-    fmt::print("{:<26} {:>8}{:>9.3f}{:>9}{:>11.2f}{:>11.2f}{:>11.2f}{:>11}{:>9.2f}{:>9} KiB\n", method, row.tokens,
-               row.density, row.recall > 0 ? fmt::format("{:.4f}", row.recall) : "", row.select_ms, row.attend_ms,
-               row.dense_ms, row.sdpa_ms > 0 ? fmt::format("{:.2f}", row.sdpa_ms) : "", row.speedup,
-               row.extra_bytes >> 10);
+    fmt::print("{:<26} {:>8}{:>9.3f}{:>9}{:>11}{:>11}{:>11}{:>11}{:>9}{:>9} KiB\n", method, row.tokens, row.density,
+               row.recall > 0 ? fmt::format("{:.4f}", row.recall) : "",
+               row.rounds > 0 ? fmt::format("{:.2f}", row.select_ms) : "", if_measured(row.attend_ms),
+               if_measured(row.dense_ms), if_measured(row.sdpa_ms), if_measured(row.speedup), row.extra_bytes >> 10);
   }
   flush_output();
 }
@@ -244,19 +245,23 @@ void add_prefill_options(CLI::App& app, PrefillWords& words) {
       ->capture_default_str()
       ->excludes(file);
   app.add_option("--dtype", words.bench.dtype, "dtype: bfloat16 or float32")->capture_default_str();
-  app.add_option("--rounds", words.bench.rounds,
-                 "measurements of each method; 0: 15, but 3 for prompts of 32768 tokens or more")
-      ->check(CLI::Range(0, 1000))
-      ->capture_default_str();
-  app.add_option("--sdpa-tokens", words.bench.sdpa_tokens,
-                 "measure LibTorch's attention for prompts of up to this many tokens")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 24))
-      ->capture_default_str();
+  auto* rounds = app.add_option("--rounds", words.bench.rounds,
+                                "measurements of each method; 0: 15, but 3 for prompts of 32768 tokens or more")
+                     ->check(CLI::Range(0, 1000))
+                     ->capture_default_str();
+  auto* sdpa = app.add_option("--sdpa-tokens", words.bench.sdpa_tokens,
+                              "measure LibTorch's attention for prompts of up to this many tokens")
+                   ->check(CLI::Range(int64_t{0}, int64_t{1} << 24))
+                   ->capture_default_str();
   app.add_option("--recall-rows", words.bench.recall_rows,
                  "blocks of queries per head on which recall is measured; 0: do not measure recall")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
-  app.add_option("--plot", words.plot, "draw the speed-ups into this file")->type_name("OUT.svg");
+  auto* plot = app.add_option("--plot", words.plot, "draw the speed-ups into this file")->type_name("OUT.svg");
+  app.add_flag("--untimed", words.is_untimed, "measure density and recall only, no times")
+      ->excludes(rounds)
+      ->excludes(sdpa)
+      ->excludes(plot);
   app.footer(mix_help());
   add_threads_option(app, words.threads);
   app.add_flag("--json", words.json, "one JSON object a line");
@@ -283,6 +288,7 @@ int run_bench_prefill(const Arguments& arguments) {
   check_outputs("bench", {words.mix}, {words.plot});
   if (!words.plot.empty()) check_gnuplot("gnuplot");
   words.bench.dtype = full_dtype(words.bench.dtype, "--dtype");
+  words.bench.is_timed = !words.is_untimed;
   for (const auto& text : words.selectors)
     words.bench.methods.push_back(naming_field("--selector", [&] { return parse_prefill_method(text); }));
   for (const int64_t tokens : words.tokens) {
