@@ -128,6 +128,16 @@ def write_window(draw, vocabulary, prose, options):
     return (tokens, questions, list(pairs.values())) if is_within and is_whole else None
 
 
+def conversation(vocabulary, tokens, questions):
+    """The window as messages, the answers those of the assistant."""
+    messages, at = [], 0
+    for place, _, _ in questions:
+        messages += [{"role": "user", "content": vocabulary.text(tokens[at:place])},
+                     {"role": "assistant", "content": vocabulary.text(tokens[place:place + 1])}]
+        at = place + 1
+    return {"messages": messages + [{"role": "user", "content": vocabulary.text(tokens[at:])}]}
+
+
 def cut_prose(draw, vocabulary, documents, length):
     """A stretch of a document, long documents more often, that begins with a word."""
     numbers = draw.choices(documents, [len(document) for document in documents])[0]
@@ -145,6 +155,8 @@ def main():
     parser.add_argument("--prose", required=True, help="text file, .xz too; documents are separated by three empty lines")
     parser.add_argument("--out", required=True, help="JSONL file to write, for prism tokenize and prism eval")
     parser.add_argument("--questions", help="JSONL file to write, for prism eval --task multiple_choice")
+    parser.add_argument("--answers", action="store_true", help="write conversations whose assistant answers, for prism tokenize "
+                                                               "--chat, so that training computes the loss of answers alone")
     parser.add_argument("--windows", type=int, default=1000, help="rows to write")
     parser.add_argument("--tokens", type=int, default=4096, help="tokens of a window")
     parser.add_argument("--facts", type=int, default=32, help="facts of a window, each asked once; at most 128")
@@ -169,7 +181,7 @@ def main():
             sys.exit(f"[make_recall] expected windows of {options.tokens} tokens with {options.facts} facts at distances from "
                      f"{nearest} to {farthest}; found none in {TRIES} tries; lower --facts, or widen --distances.")
         tokens, questions, values = window
-        rows.append({"text": vocabulary.text(tokens)})
+        rows.append(conversation(vocabulary, tokens, questions) if options.answers else {"text": vocabulary.text(tokens)})
         choices = [vocabulary.text([value]).strip() for value in values]
         asked += [{"query": vocabulary.text(tokens[:place]), "choices": choices, "gold": values.index(value), "distance": distance}
                   for place, value, distance in questions]

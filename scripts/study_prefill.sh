@@ -40,6 +40,13 @@ flash_prefill:alpha=0.5 flash_prefill:alpha=0.3 flash_prefill:alpha=0.18 flash_p
 flex_prefill:gamma=0.5,min_budget=0 flex_prefill:gamma=0.7,min_budget=0 flex_prefill:gamma=0.9,min_budget=0
 vertical_slash:vertical=50,slash=100 vertical_slash:vertical=100,slash=400 vertical_slash:vertical=200,slash=1000
 EOF
+# For the drawn mixes also amounts that make the densities at which they are compared lie between two.
+read -rd '' -a mixes_kept <<EOF || true
+${kept[@]}
+oracle:p=0.3 oracle:p=0.999 spectral:recent=1,p=0.05 spectral:recent=1,p=0.15 spectral:recent=1,p=0.99 spectral:p=0.95
+mean_pooling:p=0.05 mean_pooling:p=0.15 mean_pooling:p=0.99 mean_pooling:recent=4,p=0.95 random:share=0.02
+xattention:threshold=0.2 xattention:threshold=0.3 xattention:threshold=0.99 flex_prefill:gamma=0.99,min_budget=0
+EOF
 read -rd '' -a longest_kept <<'EOF' || true
 dense oracle:p=0.8 oracle:p=0.95 spectral:recent=1,p=0.5 spectral:recent=1,p=0.9 mean_pooling:p=0.5 mean_pooling:p=0.9
 xattention:threshold=0.7 xattention:threshold=0.9
@@ -168,7 +175,7 @@ study_mixes() {
   local tokens number
   mkdir -p $records/mixes
   for tokens in 8192 32768; do
-    for number in 1 2 3 4 5; do record_recalls $records/mixes/${number}_$tokens.jsonl drawn_$number $tokens "${kept[@]}"; done
+    for number in 1 2 3 4 5; do record_recalls $records/mixes/${number}_$tokens.jsonl drawn_$number $tokens "${mixes_kept[@]}"; done
   done
   for number in 1 2; do record_recalls $records/mixes/${number}_131072.jsonl drawn_$number 131072 "${longest_kept[@]}"; done
 }
