@@ -7,6 +7,8 @@
 #                                                windows of 4096 and 8192 tokens and, with YaRN, 16384 and 32768; hours
 #   scripts/study_prefill.sh --mixes             recall on the five mixes of heads that benchmarks/draw_mixes.py drew, of
 #                                                8192 and 32768 tokens, and on two of 131072; two hours
+#   scripts/study_prefill.sh --answers [SEED...] answers of a model that is trained to look back, and its perplexity, for
+#                                                every selector; seeds 1 to 3 by default, two hours each on two cores
 #   scripts/study_prefill.sh --results           only writes tables and figures of the records
 #
 # Texts come from PRISM_DATA (../shared/data by default). Trains or resumes the model runs/prefill/long (20 minutes).
@@ -15,10 +17,13 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() { echo "[study_prefill] $1; see study_prefill.sh --help." >&2; exit 2; }
 case "${1:-}" in
-  -h | --help) sed -n '2,13s/^# \{0,1\}//p' scripts/study_prefill.sh; exit 0 ;;
+  -h | --help) sed -n '2,15s/^# \{0,1\}//p' scripts/study_prefill.sh; exit 0 ;;
   --model) [[ $# == 3 && $3 =~ ^[a-z0-9_]+$ ]] || usage "expected a model and a name in lower case after --model; found \"${*:2}\"" ;;
+  --answers)
+    for seed in "${@:2}"; do [[ $seed =~ ^[1-9][0-9]*$ ]] || usage "expected seeds, numbers from 1, after --answers; found \"$seed\""; done
+    ;;
   --mixes | --results | "") ;;
-  *) usage "expected --model, --mixes, --results or nothing; found \"$1\"" ;;
+  *) usage "expected --model, --mixes, --answers, --results or nothing; found \"$1\"" ;;
 esac
 
 runs=runs/prefill
@@ -81,6 +86,17 @@ EOF
 model_shares=(0.9 0.95)
 # XAttention as OpenVINO GenAI 2026.4 runs it unless told otherwise.
 openvino=xattention:threshold=0.8,block_size=64,stride=8
+# Methods of the study of answers.
+read -rd '' -a answers_kept <<EOF || true
+dense sink_window:window=4
+oracle:p=0.5 oracle:p=0.8 oracle:p=0.95
+spectral:recent=1,p=0.3 spectral:recent=1,p=0.7 spectral:recent=1,p=0.95
+mean_pooling:p=0.3 mean_pooling:p=0.7 mean_pooling:p=0.95
+spectral:p=0.5 spectral:p=0.95 mean_pooling:recent=4,p=0.5 mean_pooling:recent=4,p=0.95
+xattention:threshold=0.5 xattention:threshold=0.7 xattention:threshold=0.9
+random:share=0.15 random:share=0.5 sink_window:window=16
+flash_prefill:alpha=0.3 flex_prefill:gamma=0.9,min_budget=0 vertical_slash:vertical=100,slash=400
+EOF
 # Methods for windows beyond the context that the model was trained with.
 read -rd '' -a long_kept <<EOF || true
 dense $openvino
@@ -180,6 +196,61 @@ study_mixes() {
   for number in 1 2; do record_recalls $records/mixes/${number}_131072.jsonl drawn_$number 131072 "${longest_kept[@]}"; done
 }
 
+train_once() {  # RECIPE OUT [OVERRIDE...]: trains, or goes on with a stopped run
+  if grep -q '"kind":"end"' "$2/records.jsonl" 2> /dev/null; then
+    echo "$2: trained"
+  elif [ -d "$2" ]; then
+    "$prism" train --resume --out "$2"
+  else
+    "$prism" train --recipe "$1" --out "$2" "${@:3}"
+  fi
+}
+
+make_recall() {  # NAME ROWS OPTION...: data of facts and their questions; held-out pairs for validation
+  local folder=$runs/answers/$1 rows=$2 novels=${PRISM_DATA:-../shared/data}/gutenberg_novels form=()
+  [ ! -f "$folder/data.json" ] || return 0
+  [[ " $* " != *" --answers "* ]] || form=(--chat --chat-template configs/prefill/answers.jinja)
+  PRISM_PROGRAM=$prism python3 benchmarks/make_recall.py --tokenizer runs/study/tokenizer --prose "$novels/train.txt.xz" \
+    --windows "$rows" "${@:3}" --out "$folder.jsonl"
+  PRISM_PROGRAM=$prism python3 benchmarks/make_recall.py --tokenizer runs/study/tokenizer --prose "$novels/valid.txt.xz" \
+    --windows 20 --held-out "${@:3}" --out "$folder.valid.jsonl" --questions "$folder.questions.jsonl"
+  "$prism" tokenize "$folder.jsonl" --valid "$folder.valid.jsonl" "${form[@]}" --tokenizer runs/study/tokenizer --out "$folder"
+}
+
+ask() {  # MODEL OPTION...: perplexity of the validation prose with its facts, and which of the questions are answered rightly
+  local out
+  out=$(mktemp -d)
+  "$prism" eval "$1" $runs/answers/far.valid.jsonl --json --quiet "${@:2}" | head -c -2
+  "$prism" eval "$1" --task multiple_choice --data $runs/answers/far.questions.jsonl --limit 320 --json --quiet --out "$out" \
+    "${@:2}" > /dev/null
+  python3 - "$out/samples_multiple_choice_prism.jsonl" <<'END'
+import json, sys
+with open(sys.argv[1], encoding="utf-8") as file:
+    rows = [json.loads(line) for line in file]
+print(',"answers":' + json.dumps([[row["doc"]["distance"], int(row["acc"])] for row in rows], separators=(",", ":")) + "}")
+END
+  rm -r "$out"
+}
+
+study_answers() {  # SEED...
+  local seed model method words
+  mkdir -p "$runs/answers" $records/answers
+  make_recall prose 6000 --tokens 512 --facts 16 --distances 16 128
+  make_recall near 6000 --tokens 512 --facts 16 --distances 16 128 --seed 2 --answers
+  make_recall far 2000 --tokens 4096 --facts 64 --distances 16 3800
+  for seed in "$@"; do
+    model=$runs/answers/seed$seed
+    train_once configs/prefill/recall_prose.json "$model/prose" --seed "$seed"
+    train_once configs/prefill/recall_near.json "$model/near" --seed "$seed" --init "$model/prose"
+    train_once configs/prefill/recall.json "$model/far" --seed "$seed" --init "$model/near"
+    for method in "${answers_kept[@]}"; do
+      select_words "$method"
+      [ "$method" == dense ] || words+=(--prefill-recall 2)
+      record $records/answers/"$seed".jsonl "$method" ask "$model/far" "${words[@]}"
+    done
+  done
+}
+
 write_results() {
   local name
   for file in "$records"/*.jsonl; do
@@ -195,17 +266,15 @@ if [ "${1:-}" == --model ]; then
   study_model "$2" "$3"
 elif [ "${1:-}" == --mixes ]; then
   study_mixes
+elif [ "${1:-}" == --answers ]; then
+  scripts/study.sh --prepare
+  [ $# -gt 1 ] || set -- --answers 1 2 3
+  study_answers "${@:2}"
 elif [ "${1:-}" != --results ]; then
   scripts/study.sh --prepare
   xz -dc "${PRISM_DATA:-../shared/data}/gutenberg_novels/long/Eliot_Daniel_1876.txt.xz" > $runs/whole_book.txt
   head -c 600000 $runs/whole_book.txt > $runs/book.txt
-  if grep -q '"kind":"end"' $runs/long/records.jsonl 2> /dev/null; then
-    echo "$runs/long: trained"
-  elif [ -d $runs/long ]; then
-    $prism train --resume --out $runs/long
-  else
-    $prism train --recipe configs/prefill/long.json --out $runs/long
-  fi
+  train_once configs/prefill/long.json $runs/long
   for method in "${kept[@]}"; do
     record_perplexity $records/perplexity.jsonl "$method" $runs/long $runs/book.txt
   done
