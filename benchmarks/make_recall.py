@@ -115,7 +115,7 @@ def write_window(draw, vocabulary, prose, options):
     slots = sorted((place, key) for key, both in zip(pairs, places) for place in both)
     tokens, stated, questions = [], {}, []
     for place, key in slots:
-        while len(tokens) < place or not tokens or not can_follow(tokens[-1], prose[0]):
+        while prose and (len(tokens) < place or not tokens or not can_follow(tokens[-1], prose[0])):
             tokens.append(prose.pop(0))
         tokens += [MARKER, key, pairs[key]]
         if key in stated:

@@ -434,6 +434,18 @@ class Records:
         return Seeds((mix, self._at_density(density, family, file, lambda name, file=file: self.method(name, "recall", file=file)))
                      for mix, file in files.items())
 
+    def answered(self, name, nearest, farthest):
+        """Percent of the questions at these distances in tokens that are answered rightly, of each seed of a model."""
+        found = Seeds()
+        for path in self.paths:
+            for row in self._lines(path) if os.path.basename(os.path.dirname(path)) == "answers" else []:
+                if row["method"] == name:
+                    right = [is_right for distance, is_right in row["answers"] if nearest <= distance <= farthest]
+                    found[int(os.path.basename(path).removesuffix(".jsonl"))] = percent(sum(right) / len(right))
+        if not found:
+            raise Fault(f"expected answers with {name}; found none.")
+        return found
+
     def _at_density(self, density, family, file, figure):
         pattern = re.escape(family).replace(r"\*", r"[\d.]+")
         rows = sorted((self.method(name, "density", file=file), figure(name)) for name in self.named("", file)
