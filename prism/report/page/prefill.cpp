@@ -204,11 +204,11 @@ Table speed_table(const PrefillRecords& records) {
                           {number_text(row.density, kDensity)},
                           measured_cell(row.recall, kRecall),
                           measured_cell(row.oracle_density, kDensity),
-                          {number_text(row.select_ms, kMilliseconds)},
-                          {number_text(row.attend_ms, kMilliseconds)},
-                          {number_text(row.dense_ms, kMilliseconds)},
+                          measured_cell(row.select_ms, kMilliseconds),
+                          measured_cell(row.attend_ms, kMilliseconds),
+                          measured_cell(row.dense_ms, kMilliseconds),
                           measured_cell(row.sdpa_ms, kMilliseconds),
-                          {number_text(row.speedup, kRatio)}});
+                          measured_cell(row.speedup, kRatio)});
   return table;
 }
 

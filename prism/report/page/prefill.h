@@ -33,7 +33,7 @@ struct PrefillSpeed {
   std::string heads;  ///< "structured, 8 on 2, 128 wide, bfloat16"
   int64_t tokens = 0;
   double density = 1, recall = 0, oracle_density = 0;                           ///< 0 if not measured
-  double select_ms = 0, attend_ms = 0, dense_ms = 0, sdpa_ms = 0, speedup = 0;  ///< sdpa_ms is 0 if not measured
+  double select_ms = 0, attend_ms = 0, dense_ms = 0, sdpa_ms = 0, speedup = 0;  ///< 0 if not measured
   std::vector<PrefillHeadShare> by_head;                                        ///< empty if not recorded
 };
 

@@ -59,6 +59,15 @@ TEST_F(PrefillRecordsTest, NameSettingsOnlyWhereRecordsDifferInThem) {
   EXPECT_EQ(table.rows[0][9].text, "–") << "LibTorch's was not measured";
 }
 
+TEST_F(PrefillRecordsTest, HaveNoTimesIfNoneWereTaken) {
+  std::string line = speed_line("random", R"({"share":0.5})", 0.5, 0.5);
+  for (const std::string time : {"1.5", "20.0", "86.0", "4.0"})
+    line.replace(line.find(":" + time + ","), time.size() + 1, ":0.0");
+  const Table table = prefill_tables(read(line))[0];
+  EXPECT_EQ(table.rows[0][3].text, "0.500");
+  for (const size_t column : {6, 7, 8, 10}) EXPECT_EQ(table.rows[0][column].text, "–");
+}
+
 TEST_F(PrefillRecordsTest, AreOneSeriesWhereOnlyNumbersDiffer) {
   const auto records =
       read(speed_line("spectral", R"({"p":0.9,"block_size":128,"calibration":"off"})", 0.3, 0.97) +
