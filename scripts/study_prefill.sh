@@ -280,9 +280,10 @@ elif [ "${1:-}" != --results ]; then
   done
   for mix in structured unstructured; do record_recalls $records/recall_$mix.jsonl $mix 8192 "${kept[@]}"; done
   record_perplexity $records/perplexity_ablations.jsonl dense $runs/long $runs/book.txt
-  for method in $(list_ablations); do
+  mapfile -t changed < <(list_ablations)
+  for method in "${changed[@]}"; do
     record_perplexity $records/perplexity_ablations.jsonl "$method" $runs/long $runs/book.txt
   done
-  record_recalls $records/recall_ablations.jsonl structured 8192 $(list_ablations)
+  record_recalls $records/recall_ablations.jsonl structured 8192 "${changed[@]}"
 fi
 write_results
