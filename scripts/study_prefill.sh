@@ -233,7 +233,7 @@ END
 }
 
 study_answers() {  # SEED...
-  local seed model method words
+  local seed model run method words
   mkdir -p "$runs/answers" $records/answers
   make_recall prose 6000 --tokens 512 --facts 16 --distances 16 128
   make_recall near 6000 --tokens 512 --facts 16 --distances 16 128 --seed 2 --answers
@@ -243,6 +243,11 @@ study_answers() {  # SEED...
     train_once configs/prefill/recall_prose.json "$model/prose" --seed "$seed"
     train_once configs/prefill/recall_near.json "$model/near" --seed "$seed" --init "$model/prose"
     train_once configs/prefill/recall.json "$model/far" --seed "$seed" --init "$model/near"
+    for run in prose near far; do
+      mkdir -p "$records/answers/$seed/$run"
+      cp "$model/$run/recipe.json" "$records/answers/$seed/$run"
+      grep -v '"kind":"diagnostics"' "$model/$run/records.jsonl" > "$records/answers/$seed/$run/records.jsonl"
+    done
     for method in "${answers_kept[@]}"; do
       select_words "$method"
       [ "$method" == dense ] || words+=(--prefill-recall 2)
