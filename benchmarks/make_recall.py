@@ -13,8 +13,8 @@ values, too. The number of tokens from the key of a fact to that of its question
 about uniform in its logarithm, and the place of the fact is uniform among those that fit.
 
 Of all pairs of one of 256 keys and one of 256 values an eighth is held out: these alone are written with --held-out, and
-never without it. --questions also writes one row for each question, for prism eval --task multiple_choice: query, the
-text up to the key; choices, the values of the window; gold; and the distance. Chance is one in the number of facts.
+never without it. --questions also writes one row for each question, for prism eval --task lambada_openai: text, up to and
+with the answer, which is the last word; and the distance. Who takes any value of the window is right once in --facts.
 
 PRISM_PROGRAM names a built prism. The same arguments write the same files.
 """
@@ -106,7 +106,7 @@ def can_follow(before, after):
 
 
 def write_window(draw, vocabulary, prose, options):
-    """The tokens of a window, its questions as (place of the key, value, distance), and its values; None if it does not fit."""
+    """The tokens of a window and its questions as (place of the answer, distance); None if it does not fit."""
     pairs = draw_pairs(draw, vocabulary, options.facts, options.held_out)
     length = options.tokens - OPENING
     places = draw_places(draw, options.facts, length - 16 * SLOT, *options.distances)
@@ -119,19 +119,19 @@ def write_window(draw, vocabulary, prose, options):
             tokens.append(prose.pop(0))
         tokens += [MARKER, key, pairs[key]]
         if key in stated:
-            questions.append((len(tokens) - 1, pairs[key], len(tokens) - stated[key]))
+            questions.append((len(tokens) - 1, len(tokens) - stated[key]))
         stated[key] = len(tokens)
     tokens += prose[:length - len(tokens)]
     # A slot waits for the next word, which changes distances a little, and white space at the end has other tokens there.
-    is_within = all(options.distances[0] <= distance <= options.distances[1] for _, _, distance in questions)
+    is_within = all(options.distances[0] <= distance <= options.distances[1] for _, distance in questions)
     is_whole = len(tokens) == length and re.fullmatch("Ġ?[A-Za-z]+", tokens[-1])
-    return (tokens, questions, list(pairs.values())) if is_within and is_whole else None
+    return (tokens, questions) if is_within and is_whole else None
 
 
 def conversation(vocabulary, tokens, questions):
     """The window as messages, the answers those of the assistant."""
     messages, at = [], 0
-    for place, _, _ in questions:
+    for place, _ in questions:
         messages += [{"role": "user", "content": vocabulary.text(tokens[at:place])},
                      {"role": "assistant", "content": vocabulary.text(tokens[place:place + 1])}]
         at = place + 1
@@ -154,7 +154,7 @@ def main():
     parser.add_argument("--tokenizer", required=True, help="a folder that prism tokenizer train made")
     parser.add_argument("--prose", required=True, help="text file, .xz too; documents are separated by three empty lines")
     parser.add_argument("--out", required=True, help="JSONL file to write, for prism tokenize and prism eval")
-    parser.add_argument("--questions", help="JSONL file to write, for prism eval --task multiple_choice")
+    parser.add_argument("--questions", help="JSONL file to write, for prism eval --task lambada_openai")
     parser.add_argument("--answers", action="store_true", help="write conversations whose assistant answers, for prism tokenize "
                                                                "--chat, so that training computes the loss of answers alone")
     parser.add_argument("--windows", type=int, default=1000, help="rows to write")
@@ -180,11 +180,9 @@ def main():
         if window is None:
             sys.exit(f"[make_recall] expected windows of {options.tokens} tokens with {options.facts} facts at distances from "
                      f"{nearest} to {farthest}; found none in {TRIES} tries; lower --facts, or widen --distances.")
-        tokens, questions, values = window
+        tokens, questions = window
         rows.append(conversation(vocabulary, tokens, questions) if options.answers else {"text": vocabulary.text(tokens)})
-        choices = [vocabulary.text([value]).strip() for value in values]
-        asked += [{"query": vocabulary.text(tokens[:place]), "choices": choices, "gold": values.index(value), "distance": distance}
-                  for place, value, distance in questions]
+        asked += [{"text": vocabulary.text(tokens[:place + 1]), "distance": distance} for place, distance in questions]
     for path, lines in ((options.out, rows), (options.questions, asked)):
         if path:
             with open(path, "w", encoding="utf-8") as file:

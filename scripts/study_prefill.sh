@@ -221,9 +221,9 @@ ask() {  # MODEL OPTION...: perplexity of the validation prose with its facts, a
   local out
   out=$(mktemp -d)
   "$prism" eval "$1" $runs/answers/far.valid.jsonl --json --quiet "${@:2}" | head -c -2
-  "$prism" eval "$1" --task multiple_choice --data $runs/answers/far.questions.jsonl --limit 320 --json --quiet --out "$out" \
+  "$prism" eval "$1" --task lambada_openai --data $runs/answers/far.questions.jsonl --limit 320 --json --quiet --out "$out" \
     "${@:2}" > /dev/null
-  python3 - "$out/samples_multiple_choice_prism.jsonl" <<'END'
+  python3 - "$out/samples_lambada_openai_prism.jsonl" <<'END'
 import json, sys
 with open(sys.argv[1], encoding="utf-8") as file:
     rows = [json.loads(line) for line in file]
