@@ -89,13 +89,11 @@ openvino=xattention:threshold=0.8,block_size=64,stride=8
 # Methods of the study of answers.
 read -rd '' -a answers_kept <<EOF || true
 dense sink_window:window=4
+spectral:recent=1,p=0.7 mean_pooling:p=0.7 xattention:threshold=0.7 spectral:p=0.95 random:share=0.5
+spectral:recent=1,p=0.95 mean_pooling:p=0.95 xattention:threshold=0.9 spectral:recent=1,p=0.3 mean_pooling:p=0.3
+mean_pooling:recent=4,p=0.95 spectral:p=0.5 mean_pooling:recent=4,p=0.5 xattention:threshold=0.5 random:share=0.15
+sink_window:window=16 flash_prefill:alpha=0.3 flex_prefill:gamma=0.9,min_budget=0 vertical_slash:vertical=100,slash=400
 oracle:p=0.5 oracle:p=0.8 oracle:p=0.95
-spectral:recent=1,p=0.3 spectral:recent=1,p=0.7 spectral:recent=1,p=0.95
-mean_pooling:p=0.3 mean_pooling:p=0.7 mean_pooling:p=0.95
-spectral:p=0.5 spectral:p=0.95 mean_pooling:recent=4,p=0.5 mean_pooling:recent=4,p=0.95
-xattention:threshold=0.5 xattention:threshold=0.7 xattention:threshold=0.9
-random:share=0.15 random:share=0.5 sink_window:window=16
-flash_prefill:alpha=0.3 flex_prefill:gamma=0.9,min_budget=0 vertical_slash:vertical=100,slash=400
 EOF
 # Methods for windows beyond the context that the model was trained with.
 read -rd '' -a long_kept <<EOF || true
