@@ -6,7 +6,7 @@
 #   scripts/study_prefill.sh --model MODEL NAME  the same perplexities of a pretrained model, under the name NAME, in
 #                                                windows of 4096 and 8192 tokens and, with YaRN, 16384 and 32768; hours
 #   scripts/study_prefill.sh --mixes             recall on the five mixes of heads that benchmarks/draw_mixes.py drew, of
-#                                                8192 and 32768 tokens, and on two of 131072; two hours
+#                                                8192 and 32768 tokens, and on two of 131072; hours
 #   scripts/study_prefill.sh --answers [SEED...] answers of a model that is trained to look back, and its perplexity, for
 #                                                every selector; seeds 1 to 3 by default, two hours each on two cores
 #   scripts/study_prefill.sh --results           only writes tables and figures of the records

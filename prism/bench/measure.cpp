@@ -42,11 +42,6 @@ int64_t status_bytes(const std::string& name) {
 
 }  // namespace
 
-void check_not_stopped() {
-  if (stop_signal() != 0)
-    throw FailedError("bench", "expected to finish all measurements; stopped by a signal; run it again, with fewer.");
-}
-
 Medians take_turns(const std::function<void()>& prism, const std::function<void()>& peer, int64_t rounds,
                    const std::function<void()>& limit) {
   const auto or_nothing = [](const std::function<void()>& call) { return call ? call : std::function<void()>([] {}); };
@@ -58,7 +53,7 @@ std::vector<double> medians_in_turn(const std::vector<std::function<void()>>& ca
   std::vector<std::vector<double>> times(calls.size());
   for (int64_t i = 0; i < 1 + rounds; ++i)
     for (size_t c = 0; c < calls.size(); ++c) {
-      check_not_stopped();
+      check_not_stopped("bench");
       const double ms = milliseconds(calls[c]);
       if (i > 0) times[c].push_back(ms);
     }

@@ -16,9 +16,6 @@ struct Medians {
   double ratio() const { return peer_ms / prism_ms; }
 };
 
-/// @throws FailedError if a signal asked to stop.
-void check_not_stopped();
-
 /// Runs every call once to warm up, then all in turn for `rounds` rounds. @return the median of each, in milliseconds.
 std::vector<double> medians_in_turn(const std::vector<std::function<void()>>& calls, int64_t rounds);
 

@@ -12,6 +12,7 @@
 #include "prism/core/error.h"
 #include "prism/core/machine.h"
 #include "prism/core/statistics.h"
+#include "prism/core/stop.h"
 #include "prism/kernels/attention/attend.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/sparse/mask_statistics.h"
@@ -166,7 +167,7 @@ std::vector<PrefillTiming> bench_prefill(const PrefillBench& bench) {
   std::vector<Candidate> candidates;
   std::vector<PrefillTiming> rows;
   for (const auto& method : bench.methods) {
-    check_not_stopped();
+    check_not_stopped("bench");
     candidates.push_back(make_candidate(method, bench, input));
     rows.push_back(describe(bench, method, candidates.back(), input));
   }

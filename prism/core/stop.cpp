@@ -6,6 +6,8 @@
 #include <csignal>
 #include <ctime>
 
+#include "prism/core/error.h"
+
 namespace prism {
 namespace {
 
@@ -61,6 +63,10 @@ int take_stop_signal() {
   const int signal = caught;
   if (signal != 0) caught = 0;
   return signal;
+}
+
+void check_not_stopped(const char* operation) {
+  if (stop_signal() != 0) throw FailedError(operation, "stopped by a signal; no figure was computed.");
 }
 
 bool wait_to_read(int descriptor, const std::atomic<bool>* cancelled) {

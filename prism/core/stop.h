@@ -14,6 +14,8 @@ void release_stop_signals();
 int stop_signal();
 /// The same, and forgets it, so that work can go on.
 int take_stop_signal();
+/// @throws FailedError, with this operation, if a signal was caught.
+void check_not_stopped(const char* operation);
 /// Waits until reading from the descriptor does not wait. @param cancelled  if not null, another thread may set it.
 /// @return  false if a signal was caught or `cancelled` was set before.
 bool wait_to_read(int descriptor, const std::atomic<bool>* cancelled = nullptr);

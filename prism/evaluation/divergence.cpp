@@ -10,6 +10,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/statistics.h"
+#include "prism/core/stop.h"
 #include "prism/core/text/counted.h"
 #include "prism/generation/scorer.h"
 

@@ -94,8 +94,4 @@ ScoreRequest score_request(std::span<const int32_t> tokens, const TextWindow& ea
   return {.tokens = {first, last}, .scored_from = unread + window.counted_from + 1, .unread = unread};
 }
 
-void check_not_stopped(const char* operation) {
-  if (stop_signal() != 0) throw FailedError(operation, "stopped by a signal; no figure was computed.");
-}
-
 }  // namespace prism

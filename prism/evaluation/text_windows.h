@@ -72,7 +72,4 @@ std::vector<TextWindow> cut_text(const TokenizedText& text, int64_t size, int64_
 ScoreRequest score_request(std::span<const int32_t> tokens, const TextWindow& window,
                            const std::vector<uint8_t>& word_starts);
 
-/// @throws FailedError at SIGINT or SIGTERM (core/stop.h).
-void check_not_stopped(const char* operation);
-
 }  // namespace prism

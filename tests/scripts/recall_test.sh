@@ -50,7 +50,7 @@ for row, conversation in zip(seen, spoken):
     messages = conversation["messages"]
     assert "".join(message["content"] for message in messages) == row["text"]
     answers = [message["content"].strip() for message in messages if message["role"] == "assistant"]
-    texts = [text for text in re.findall(r" \* (\w+) (\w+)", row["text"])]
+    texts = pairs(row["text"])
     assert answers == [value for place, (key, value) in enumerate(texts) if (key, value) in texts[:place]]
 END
 

@@ -191,9 +191,9 @@ void print_row(const PrefillTiming& row, const std::string& method, bool json) {
     fmt::print("{}\n", to_text(fields_to_json(row)));
   } else {
     fmt::print("{:<26} {:>8}{:>9.3f}{:>9}{:>11}{:>11}{:>11}{:>11}{:>9}{:>9} KiB\n", method, row.tokens, row.density,
-               row.recall > 0 ? fmt::format("{:.4f}", row.recall) : "",
-               row.rounds > 0 ? fmt::format("{:.2f}", row.select_ms) : "", if_measured(row.attend_ms),
-               if_measured(row.dense_ms), if_measured(row.sdpa_ms), if_measured(row.speedup), row.extra_bytes >> 10);
+               row.recall > 0 ? fmt::format("{:.4f}", row.recall) : "", if_measured(row.select_ms),
+               if_measured(row.attend_ms), if_measured(row.dense_ms), if_measured(row.sdpa_ms),
+               if_measured(row.speedup), row.extra_bytes >> 10);
   }
   flush_output();
 }

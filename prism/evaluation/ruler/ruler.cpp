@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "prism/core/error.h"
+#include "prism/core/stop.h"
 #include "prism/evaluation/tasks/row_values.h"
 #include "prism/evaluation/text_windows.h"
 #include "prism/generation/generate.h"

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "prism/core/error.h"
+#include "prism/core/stop.h"
 #include "prism/data/pieces.h"
 #include "prism/evaluation/tasks/row_values.h"
 #include "prism/evaluation/text_windows.h"
