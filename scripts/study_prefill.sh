@@ -93,7 +93,13 @@ spectral:recent=1,p=0.7 mean_pooling:p=0.7 xattention:threshold=0.7 spectral:p=0
 spectral:recent=1,p=0.95 mean_pooling:p=0.95 xattention:threshold=0.9 spectral:recent=1,p=0.3 mean_pooling:p=0.3
 mean_pooling:recent=4,p=0.95 spectral:p=0.5 mean_pooling:recent=4,p=0.5 xattention:threshold=0.5 random:share=0.15
 sink_window:window=16 flash_prefill:alpha=0.3 flex_prefill:gamma=0.9,min_budget=0 vertical_slash:vertical=100,slash=400
-oracle:p=0.5 oracle:p=0.8 oracle:p=0.95
+random:share=0.7 oracle:p=0.5 oracle:p=0.8 oracle:p=0.95
+EOF
+# Of the same models the perplexity with other bands of 64 features, of which the defaults are high_dims=32, low_dims=48.
+read -rd '' -a bands <<EOF || true
+high_dims=0 p_low=0.000001 p_high=0.000001
+high_dims=16 high_dims=24 high_dims=40 high_dims=48 high_dims=56 high_dims=64
+low_dims=16 low_dims=24 low_dims=32 low_dims=40 low_dims=56 low_dims=64
 EOF
 # Methods for windows beyond the context that the model was trained with.
 read -rd '' -a long_kept <<EOF || true
@@ -231,8 +237,8 @@ END
 }
 
 study_answers() {  # SEED...
-  local seed model run method words
-  mkdir -p "$runs/answers" $records/answers
+  local seed model run method words band share
+  mkdir -p "$runs/answers" $records/answers $records/bands
   make_recall prose 6000 --tokens 512 --facts 16 --distances 16 128
   make_recall near 6000 --tokens 512 --facts 16 --distances 16 128 --seed 2 --answers
   make_recall far 2000 --tokens 4096 --facts 64 --distances 16 3800
@@ -251,12 +257,45 @@ study_answers() {  # SEED...
       [ "$method" == dense ] || words+=(--prefill-recall 2)
       record $records/answers/"$seed".jsonl "$method" ask "$model/far" "${words[@]}"
     done
+    record_perplexity $records/bands/"$seed".jsonl dense "$model/far" $runs/answers/far.valid.jsonl
+    for band in "${bands[@]}"; do
+      for share in "${shares[@]}"; do
+        record_perplexity $records/bands/"$seed".jsonl "spectral:recent=1,p=$share,$band" "$model/far" $runs/answers/far.valid.jsonl
+      done
+    done
   done
+}
+
+average_seeds() {  # FOLDER OUT: of the files of seeds, the methods that all have, perplexities averaged and answers collected
+  [ -n "$(ls "$1" 2> /dev/null)" ] || return 0
+  python3 - "$@" <<'END'
+import glob, json, math, sys
+files = sorted(glob.glob(sys.argv[1] + "/*.jsonl"))
+rows = {}
+for path in files:
+    with open(path, encoding="utf-8") as file:
+        for row in map(json.loads, file):
+            rows.setdefault(row["method"], []).append(row)
+with open(sys.argv[2], "w", encoding="utf-8") as out:
+    for seeds in rows.values():
+        if len(seeds) < len(files):
+            continue
+        mean = lambda figure: sum(map(figure, seeds)) / len(seeds)
+        row = seeds[0] | {"model": f"the mean of {len(seeds)} seeds"}
+        row["token_perplexity"] = math.exp(mean(lambda one: math.log(one["token_perplexity"])))
+        row["prefill"] |= {name: mean(lambda one: one["prefill"][name]) for name in ("density", "recall")
+                           if all(name in one["prefill"] for one in seeds)}
+        if "answers" in row:
+            row["answers"] = [answer for one in seeds for answer in one["answers"]]
+        out.write(json.dumps(row) + "\n")
+END
 }
 
 write_results() {
   local name
-  for file in "$records"/*.jsonl; do
+  for name in answers bands; do average_seeds $records/$name $runs/$name.jsonl; done
+  for file in "$records"/*.jsonl $runs/{answers,bands}.jsonl; do
+    [ -s "$file" ] || continue
     name=$(basename "$file" .jsonl)
     $prism report --prefill "$file" --title "Sparse prefill: ${name//_/, }" --out "$runs/$name.html" \
       --markdown "$records/$name.md" --figures "$records/$name" > "$runs/$name.txt"

@@ -22,7 +22,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr NumberStyle kDensity = {3, false}, kRecall = {4, false}, kMilliseconds = {2, false}, kPerplexity = {4, false},
-                      kRatio = {2, false}, kPromptPercent = {2, true};
+                      kRatio = {2, false}, kPromptPercent = {2, true}, kAnswers = {1, false};
+
+constexpr const char* kNamesNote =
+    "A selector's name has the settings in which its rows differ; where these are many, those alone whose value is not "
+    "the "
+    "commonest.";
 
 std::string value_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
@@ -43,25 +48,56 @@ struct Settings {
 const std::set<std::string> kAmounts = {"p",     "p_high", "p_low",    "threshold", "alpha", "gamma",
                                         "share", "window", "vertical", "slash",     "preset"};
 
-/// Adds the settings that differ between the records of a selector to its name.
+/// Settings whose 0 means that the selector chooses; a name leaves it out.
+const std::set<std::string> kChosenAtZero = {"p_high", "p_low", "high_dims", "low_dims", "query_block", "key_block"};
+
+/// Whether a setting is one of the amounts. The share of one band alone is not: p sets the other's.
+bool is_amount(const std::string& name, const Json& settings) {
+  const auto is_set = [&](const char* share) { return settings.value(share, 0.0) != 0; };
+  if (name == "p_high" || name == "p_low") return is_set("p_high") && is_set("p_low");
+  return kAmounts.contains(name);
+}
+
+/// The values of each setting of a selector and how often they are in its records.
+struct SeenSettings {
+  std::map<std::string, std::map<std::string, int64_t>> counts;
+  int64_t records = 0;
+
+  bool differs(const std::string& name) const { return counts.at(name).begin()->second < records; }
+  const std::string& commonest(const std::string& name) const {
+    const auto less = [](const auto& a, const auto& b) { return a.second < b.second; };
+    const auto& values = counts.at(name);
+    return std::max_element(values.begin(), values.end(), less)->first;
+  }
+  /// Whether names would be too long with every setting that differs.
+  bool has_many() const {
+    constexpr int64_t kMost = 3;
+    return std::count_if(counts.begin(), counts.end(), [&](const auto& setting) {
+             return differs(setting.first) && !kAmounts.contains(setting.first);
+           }) > kMost;
+  }
+};
+
+/// Adds the settings that differ between the records of a selector to its name; where these are many, those with the
+/// commonest value are left out.
 void name_settings(const std::vector<Settings>& all) {
-  std::map<std::string, Json> first;
-  std::map<std::string, std::vector<std::string>> differing;
+  std::map<std::string, SeenSettings> seen;
   for (const auto& [method, values] : all) {
-    const auto& known = first.emplace(method->selector, values).first->second;
-    for (const auto& [name, value] : values.items()) {
-      auto& names = differing[method->selector];
-      if ((!known.contains(name) || known[name] != value) && std::find(names.begin(), names.end(), name) == names.end())
-        names.push_back(name);
-    }
+    auto& selector = seen[method->selector];
+    ++selector.records;
+    for (const auto& [name, value] : values.items()) ++selector.counts[name][value_text(value)];
   }
   for (const auto& [method, values] : all) {
+    const auto& selector = seen[method->selector];
+    const bool is_short = selector.has_many();
     method->text = method->series = method->selector + method->text;
-    for (const auto& name : differing[method->selector]) {
-      if (!values.contains(name)) continue;
-      const std::string word = fmt::format(", {} {}", name, value_text(values[name]));
+    for (const auto& [name, value] : values.items()) {
+      const std::string text = value_text(value);
+      const bool is_left_out = is_short && !kAmounts.contains(name) && text == selector.commonest(name);
+      if (!selector.differs(name) || is_left_out || (kChosenAtZero.contains(name) && value == 0)) continue;
+      const std::string word = fmt::format(", {} {}", name, text);
       method->text += word;
-      if (!kAmounts.contains(name)) method->series += word;
+      if (!is_amount(name, values)) method->series += word;
     }
   }
 }
@@ -122,6 +158,17 @@ class Reader {
     return dtype.empty() ? text : text + ", " + dtype;
   }
 
+  static std::optional<double> distant_answers(const Json& line) {
+    const double half = 0.5 * line.value("window", 0.0);
+    int64_t asked = 0, right = 0;
+    for (const auto& answer : line.value("answers", Json::array())) {
+      if (answer.at(0).get<double>() <= half) continue;
+      ++asked;
+      right += answer.at(1).get<int64_t>() != 0;
+    }
+    return asked == 0 ? std::nullopt : std::optional(100.0 * right / asked);
+  }
+
   void add_speed(const Json& line) {
     auto& row = records_.speeds.emplace_back();
     row.method.selector = line.at("selector").get<std::string>();
@@ -156,6 +203,7 @@ class Reader {
     row.recall = prefill.value("recall", 0.0);
     const auto& perplexity = line.at("token_perplexity");
     row.perplexity = perplexity.is_null() ? std::numeric_limits<double>::infinity() : perplexity.get<double>();
+    row.distant_answers = distant_answers(line);
     loss_settings_.push_back(prefill.value("settings", Json::object()));
   }
 
@@ -196,7 +244,8 @@ Table speed_table(const PrefillRecords& records) {
        {"times as fast as dense", true}},
       {},
       {"Medians of alternating runs. Density: share of the visible blocks that is kept. Recall: share of the exact "
-       "attention in the kept blocks, on sampled rows. The oracle reaches the same recall with the fewest blocks."}};
+       "attention in the kept blocks, on sampled rows. The oracle reaches the same recall with the fewest blocks.",
+       kNamesNote}};
   for (const auto& row : records.speeds)
     table.rows.push_back({{row.method.text},
                           {row.heads},
@@ -222,17 +271,24 @@ Table loss_table(const PrefillRecords& records) {
                {"perplexity", true},
                {"Δ %", true}},
               {},
-              {"Perplexity per token. Δ: increase over dense attention with the same model and text."}};
+              {"Perplexity per token. Δ: increase over dense attention with the same model and text.", kNamesNote}};
+  const bool has_answers = std::any_of(records.losses.begin(), records.losses.end(),
+                                       [](const PrefillLoss& row) { return row.distant_answers.has_value(); });
+  if (has_answers) {
+    table.columns.push_back({"distant answers %", true});
+    table.notes.push_back("Distant answers: share of right answers about facts that are more than half a window back.");
+  }
   for (const auto& row : records.losses) {
     const double dense = dense_perplexity(records, row.setup);
-    table.rows.push_back(
-        {{row.method.text},
-         {row.setup},
-         {grouped(row.tokens)},
-         {number_text(row.density, kDensity)},
-         measured_cell(row.recall, kRecall),
-         {number_text(row.perplexity, kPerplexity)},
-         {dense == 0 ? kNoValue : minus_signs(number_text(100 * (row.perplexity / dense - 1), kPromptPercent))}});
+    auto& cells = table.rows.emplace_back();
+    cells = {{row.method.text},
+             {row.setup},
+             {grouped(row.tokens)},
+             {number_text(row.density, kDensity)},
+             measured_cell(row.recall, kRecall),
+             {number_text(row.perplexity, kPerplexity)},
+             {dense == 0 ? kNoValue : minus_signs(number_text(100 * (row.perplexity / dense - 1), kPromptPercent))}};
+    if (has_answers) cells.push_back({row.distant_answers ? number_text(*row.distant_answers, kAnswers) : kNoValue});
   }
   return table;
 }
@@ -331,11 +387,17 @@ std::vector<LabelledPlot> prefill_plots(const PrefillRecords& records) {
   const auto names = records.series();
   std::vector<Plot> plots;
   const auto setups = distinct(records.losses, [](const PrefillLoss& row) { return row.setup; });
-  for (size_t i = 0; i < setups.size(); ++i)
+  const auto id_of = [](const char* id, size_t i) { return i == 0 ? id : fmt::format("{}-{}", id, i + 1); };
+  for (size_t i = 0; i < setups.size(); ++i) {
     plots.push_back(density_plot<PrefillLoss>(
-        i == 0 ? "prefill-perplexity" : fmt::format("prefill-perplexity-{}", i + 1),
-        "Perplexity over density, " + setups[i], "perplexity", names, records.losses,
+        id_of("prefill-perplexity", i), "Perplexity over density, " + setups[i], "perplexity", names, records.losses,
         [&](const PrefillLoss& row) { return row.setup == setups[i] ? row.perplexity : nothing; }));
+    plots.push_back(
+        density_plot<PrefillLoss>(id_of("prefill-answers", i), "Distant answers over density, " + setups[i],
+                                  "right distant answers, %", names, records.losses, [&](const PrefillLoss& row) {
+                                    return row.setup == setups[i] ? row.distant_answers.value_or(nothing) : nothing;
+                                  }));
+  }
   const auto prompt_of = [](const PrefillSpeed& row) {
     return fmt::format("{}, {} tokens", row.heads, grouped(row.tokens));
   };

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@
 
 namespace prism {
 
-/// The name of a selector, with its settings if records differ in them.
+/// The name of a selector, with the settings in which its records differ; where more than three do, those alone whose
+/// value is not the commonest.
 struct PrefillMethodName {
   std::string selector;
   std::string text;    ///< "spectral, calibration off, p 0.9"
@@ -43,6 +45,8 @@ struct PrefillLoss {
   std::string setup;  ///< "runs/long on book.txt, windows of 4,096, bfloat16"; only losses of one setup are comparable
   int64_t tokens = 0;
   double density = 1, recall = 0, perplexity = 0;  ///< recall is 0 if not measured; perplexity is per token
+  /// Share of right answers to the questions whose facts are more than half a window back, in percent.
+  std::optional<double> distant_answers = {};
 };
 
 struct PrefillRecords {
@@ -54,14 +58,16 @@ struct PrefillRecords {
   std::vector<std::string> series() const;
 };
 
+/// A line of prism eval may also have answers to questions about what stands earlier in a window, each with its
+/// distance in tokens and whether it is right: "answers":[[2100,1],[3000,0]].
 /// @throws InputError for files that cannot be read or have no records, and for lines of any other kind.
 PrefillRecords read_prefill_records(const std::vector<std::filesystem::path>& files);
 
 /// Tables of times, perplexities, and shares kept by head: one row for each line, in order. Empty tables are omitted.
 std::vector<Table> prefill_tables(const PrefillRecords& records);
 
-/// Plots of perplexity over density, one for each setup, and of recall over density, one for each kind of heads and
-/// length; one line for each series. Only plots in which a series has two densities.
+/// Plots of perplexity and of distant answers over density, one for each setup, and of recall over density, one for
+/// each kind of heads and length; one line for each series. Only plots in which a series has two densities.
 std::vector<LabelledPlot> prefill_plots(const PrefillRecords& records);
 
 }  // namespace prism

@@ -139,6 +139,33 @@ TEST_F(PrefillRecordsTest, AreLinesOfTheirOwnWhereMoreThanTheShareDiffers) {
   EXPECT_EQ(records.series(), (std::vector<std::string>{"spectral, high_dims 64", "spectral, high_dims 32"}));
 }
 
+TEST_F(PrefillRecordsTest, AreOfOneLineWithTheShareOfOneBandAloneAndNotWithThoseOfBoth) {
+  const auto line = [](double p, double high, double low, double density) {
+    return speed_line(
+        "spectral",
+        fmt::format(R"({{"p":{},"p_high":{},"p_low":{},"low_dims":{}}})", p, high, low, density > 0.5 ? 16 : 0),
+        density, 0.9);
+  };
+  const auto records = read(line(0.9, 0, 0, 0.4) + line(0.9, 1e-6, 0, 0.3) + line(0.8, 1e-6, 0, 0.2) +
+                            line(0, 0.5, 0.6, 0.1) + line(0.9, 0, 0, 0.6));
+  EXPECT_EQ(records.series(),
+            (std::vector<std::string>{"spectral", "spectral, p_high 1e-06", "spectral, low_dims 16"}));
+  EXPECT_EQ(records.speeds[0].method.text, "spectral, p 0.9") << "zeros are left to the selector";
+  EXPECT_EQ(records.speeds[3].method.series, "spectral");
+}
+
+TEST_F(PrefillRecordsTest, OfManySettingsNameThoseThatAreNotTheCommonest) {
+  const auto line = [](int64_t a, int64_t b, int64_t c, int64_t d) {
+    return speed_line("spectral", fmt::format(R"({{"p":0.{},"a":{},"b":{},"c":{},"d":{}}})", 5 + a + b, a, b, c, d),
+                      0.3, 0.9);
+  };
+  const auto records = read(line(0, 0, 0, 0) + line(1, 0, 0, 0) + line(0, 1, 0, 0) + line(0, 0, 1, 1));
+  EXPECT_EQ(records.speeds[0].method.text, "spectral, p 0.5");
+  EXPECT_EQ(records.speeds[1].method.text, "spectral, p 0.6, a 1");
+  EXPECT_EQ(records.series(),
+            (std::vector<std::string>{"spectral", "spectral, a 1", "spectral, b 1", "spectral, c 1, d 1"}));
+}
+
 TEST_F(PrefillRecordsTest, MakeAPageAndADocumentOfTheirOwn) {
   ReportOptions options;
   options.prefill = read(loss_line("<b>", R"({"p":0.9})", 0.5, 20.2) + loss_line("<b>", R"({"p":0.5})", 0.2, 24));
@@ -149,6 +176,30 @@ TEST_F(PrefillRecordsTest, MakeAPageAndADocumentOfTheirOwn) {
   options.figures = "figures";
   const std::string document = records_markdown(options);
   EXPECT_NE(document.find("figures/prefill-perplexity.svg"), std::string::npos);
+}
+
+TEST_F(PrefillRecordsTest, CountTheAnswersAboutDistantFacts) {
+  const auto with = [](std::string line, const std::string& fields) {
+    return line.insert(line.find("\"token_perplexity\""), fields);
+  };
+  const auto records =
+      read(with(loss_line("dense", "{}", 1, 20), R"("window":100,"answers":[[50,0],[51,1],[70,1],[99,1]],)") +
+           with(loss_line("random", R"({"share":0.5})", 0.5, 22),
+                R"("window":100,"answers":[[50,1],[51,0],[70,1],[99,0]],)") +
+           with(loss_line("random", R"({"share":0.2})", 0.2, 23), R"("window":100,"answers":[[50,1]],)") +
+           with(loss_line("random", R"({"share":0.1})", 0.1, 24), R"("window":100,"answers":[[60,0]],)"));
+  const Table table = prefill_tables(records).at(0);
+  EXPECT_EQ(table.columns.back().header, "distant answers %");
+  EXPECT_EQ(table.rows[0].back().text, "100.0");
+  EXPECT_EQ(table.rows[1].back().text, "33.3");
+  EXPECT_EQ(table.rows[2].back().text, "–") << "none was asked";
+  EXPECT_EQ(table.rows[3].back().text, "0.0");
+  const auto plots = prefill_plots(records);
+  ASSERT_EQ(plots.size(), 2u);
+  EXPECT_EQ(plots[1].plot.id, "prefill-answers");
+  ASSERT_EQ(plots[1].plot.series.size(), 2u);
+  EXPECT_EQ(plots[1].plot.series[1].points.size(), 2u) << "only those with questions";
+  EXPECT_REFUSED(read(with(loss_line("dense", "{}", 1, 20), R"("answers":[1],)")), "line 1");
 }
 
 TEST_F(PrefillRecordsTest, OfOtherKindsAreRefused) {
