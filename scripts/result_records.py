@@ -396,8 +396,9 @@ class Records:
                         row = row if head is None else row["by_head"][head]
                         row = row if layer is None else row["layers"][layer]
                         found += [row[figure]] if figure in row else []
-        if len(set(found)) != 1:
-            raise Fault(f"expected one {figure} of {name}; found {len(set(found))}.")
+        distinct = [one for number, one in enumerate(found) if one not in found[:number]]
+        if len(distinct) != 1:
+            raise Fault(f"expected one {figure} of {name}; found {len(distinct)}.")
         return found[0]
 
     def held(self, name, head=None):
@@ -434,17 +435,28 @@ class Records:
         return Seeds((mix, self._at_density(density, family, file, lambda name, file=file: self.method(name, "recall", file=file)))
                      for mix, file in files.items())
 
+    def over_seeds(self, name, figure):
+        """A figure of a selector, or its perplexity above_dense, of each seed of a model that a file is named after."""
+        return Seeds((seed, self.above_dense(name, file) if figure == "above_dense" else self.method(name, figure, file=file))
+                     for seed, file in self._seed_files())
+
     def answered(self, name, nearest, farthest):
         """Percent of the questions at these distances in tokens that are answered rightly, of each seed of a model."""
-        found = Seeds()
-        for path in self.paths:
-            for row in self._lines(path) if os.path.basename(os.path.dirname(path)) == "answers" else []:
-                if row["method"] == name:
-                    right = [is_right for distance, is_right in row["answers"] if nearest <= distance <= farthest]
-                    found[int(os.path.basename(path).removesuffix(".jsonl"))] = percent(sum(right) / len(right))
-        if not found:
-            raise Fault(f"expected answers with {name}; found none.")
-        return found
+        return Seeds((seed, self._answered(name, nearest, farthest, file)) for seed, file in self._seed_files())
+
+    def answered_at(self, density, family, nearest, farthest):
+        """The same at a density, as for above_dense_at()."""
+        return Seeds((seed, self._at_density(density, family, file,
+                                             lambda name, file=file: self._answered(name, nearest, farthest, file)))
+                     for seed, file in self._seed_files())
+
+    def _seed_files(self):
+        names = (os.path.basename(path).removesuffix(".jsonl") for path in self.paths)
+        return [(int(name), name) for name in names if name.isdigit()]
+
+    def _answered(self, name, nearest, farthest, file):
+        right = [is_right for distance, is_right in self.method(name, "answers", file=file) if nearest <= distance <= farthest]
+        return percent(sum(right) / len(right))
 
     def _at_density(self, density, family, file, figure):
         pattern = re.escape(family).replace(r"\*", r"[\d.]+")
