@@ -44,11 +44,13 @@ part_density() {
 }
 # Spectral selection as in the paper, where a row always keeps only its own block.
 part_selection() {
-  bench --tokens 8192 --mix $mixes/unstructured.json --sdpa-tokens 0 --selector spectral:recent=1 mean_pooling xattention flash_prefill
-  bench --tokens 65536 --mix $mixes/unstructured.json --sdpa-tokens 0 --selector spectral:recent=1
+  bench --tokens 8192 --mix $mixes/unstructured.json --sdpa-tokens 0 --selector spectral:recent=1,last_dense=0 mean_pooling xattention \
+    flash_prefill
+  bench --tokens 65536 --mix $mixes/unstructured.json --sdpa-tokens 0 --selector spectral:recent=1,last_dense=0
 }
 part_structured() {
-  bench --tokens 131072 --mix $mixes/structured.json --sdpa-tokens 131072 --selector spectral:p=0.67,recent=1 spectral:recent=1 auto
+  bench --tokens 131072 --mix $mixes/structured.json --sdpa-tokens 131072 \
+    --selector spectral:p=0.67,recent=1,last_dense=0 spectral:recent=1,last_dense=0 auto
   bench --tokens 131072 --mix $mixes/unstructured.json --sdpa-tokens 0 --recall-rows 0 --selector auto
 }
 part_auto() {
@@ -58,7 +60,7 @@ part_auto() {
   done
 }
 part_lengths() {
-  local selectors=(spectral:recent=1 mean_pooling xattention flash_prefill flex_prefill vertical_slash sink_window)
+  local selectors=(spectral:recent=1,last_dense=0 mean_pooling xattention flash_prefill flex_prefill vertical_slash sink_window)
   bench --tokens 4096 8192 16384 32768 --mix $mixes/structured.json --recall-rows 0 --sdpa-tokens 32768 --rounds 3 \
     --selector "${selectors[@]}"
   bench --tokens 65536 131072 --mix $mixes/structured.json --recall-rows 0 --sdpa-tokens 0 --rounds 1 --selector "${selectors[@]}"

@@ -78,7 +78,7 @@ ask_long_context() {
     [ "$length" -le 8192 ] || tasks=(needle_grid)
     for method in dense spectral mean_pooling xattention sink_window; do
       words=(--prefill "$method")
-      [ "$method" != spectral ] || words+=(--prefill-set recent=1)  # as in the records
+      [ "$method" != spectral ] || words+=(--prefill-set recent=1 --prefill-set last_dense=0)  # as in the records
       [ "$method" == dense ] || words+=(--prefill-recall 2)
       [ "$length" -le 8192 ] || words+=(--rope-scaling yarn)
       ask "${method}_${length}" --context "$length" "${words[@]}" \

@@ -129,11 +129,20 @@ record() {  # FILE METHOD COMMAND...: appends the command's line to the file, wi
   echo "{\"method\":\"$method\",${line#\{}" >> "$file"
 }
 
+with_settings() {  # METHOD: with what its name leaves out: unless it says otherwise, no row is dense
+  case $1 in
+    spectral:*last_dense=*) echo "$1" ;;
+    spectral:*) echo "$1,last_dense=0" ;;
+    *) echo "$1" ;;
+  esac
+}
+
 select_words() {  # METHOD: sets $words to the options of the selector
-  local settings=() setting
-  words=(--prefill "${1%%:*}")
-  if [[ $1 == *:* ]]; then
-    IFS=, read -ra settings <<< "${1#*:}"
+  local settings=() setting method
+  method=$(with_settings "$1")
+  words=(--prefill "${method%%:*}")
+  if [[ $method == *:* ]]; then
+    IFS=, read -ra settings <<< "${method#*:}"
     for setting in "${settings[@]}"; do words+=(--prefill-set "$setting"); done
   fi
 }
@@ -183,11 +192,15 @@ study_model() {  # MODEL NAME
 }
 
 record_recalls() {  # FILE MIX TOKENS METHOD...: of those that the file lacks
-  local file=$1 missing=() method lines
-  for method in "${@:4}"; do is_recorded "$file" "$method" || missing+=("$method"); done
+  local file=$1 missing=() selectors=() method lines
+  for method in "${@:4}"; do
+    is_recorded "$file" "$method" && continue
+    missing+=("$method")
+    selectors+=("$(with_settings "$method")")
+  done
   [ ${#missing[@]} -gt 0 ] || return 0
   echo "$(basename "$file" .jsonl): ${missing[*]}"
-  lines=$("$prism" bench prefill --tokens "$3" --mix "benchmarks/mixes/$2.json" --selector "${missing[@]}" --untimed \
+  lines=$("$prism" bench prefill --tokens "$3" --mix "benchmarks/mixes/$2.json" --selector "${selectors[@]}" --untimed \
     --recall-rows 64 --json)
   paste -d '' <(printf '{"method":"%s",\n' "${missing[@]}") <(cut -c 2- <<< "$lines") >> "$file"
 }

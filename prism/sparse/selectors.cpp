@@ -74,7 +74,8 @@ Entry auto_entry() {
   return made;
 }
 
-const Json kReferenceSpectral = {{"p", 0.95}, {"calibration", "all_blocks"}, {"tail", "padded"}, {"recent", 1}};
+const Json kReferenceSpectral = {
+    {"p", 0.95}, {"calibration", "all_blocks"}, {"tail", "padded"}, {"recent", 1}, {"last_dense", 0}};
 
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> list = {
@@ -83,9 +84,11 @@ const std::vector<Entry>& entries() {
             "(arXiv 2602.08426)",
             make_spectral_selector,
             {{"prism",
-              "every row keeps the last four blocks, and the result is the same however a prompt is cut into chunks of "
-              "whole blocks"},
-             {"official", "the settings of the authors' code, calibration=all_blocks, tail=padded and recent=1",
+              "every row keeps the last four blocks, the last two rows keep all, and the result is the same however a "
+              "prompt is cut into chunks of whole blocks"},
+             {"official",
+              "the settings of the authors' code, calibration=all_blocks, tail=padded, recent=1 and "
+              "last_dense=0",
               kReferenceSpectral},
              {"paper", "as official, with the paper's p for Llama-3.1, 0.95 (for Qwen, add p=0.93)",
               kReferenceSpectral}}),

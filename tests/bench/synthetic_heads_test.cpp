@@ -96,7 +96,7 @@ TEST(SpectralOnKnownHeads, KeepsASlashThatMeanPoolingMisses) {
   const auto density = [&](const torch::Tensor& kept) {
     return kept.sum().item<double>() / visible_blocks(input_of(heads), kHeadBlock, kHeadBlock).sum().item<double>();
   };
-  const auto spectral = kept_of("spectral", {{"p", 0.8}, {"recent", 1}}, heads);
+  const auto spectral = kept_of("spectral", {{"p", 0.8}, {"recent", 1}, {"last_dense", 0}}, heads);
   EXPECT_GE(slash_kept(spectral, 700), 0.95);
   // Mean pooling at up to the same density.
   int compared = 0;

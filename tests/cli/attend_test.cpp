@@ -49,8 +49,8 @@ void write_input() {
 
 TEST(AttendCommand, WritesTheMaskAndWhatItGives) {
   write_input();
-  const auto outcome = run({"attend", "qkv.safetensors", "--set", "p=0.5", "--set", "block_size=64", "--output",
-                            "out.safetensors", "--recall", "--json"});
+  const auto outcome = run({"attend", "qkv.safetensors", "--set", "p=0.5", "--set", "last_dense=0", "--set",
+                            "block_size=64", "--output", "out.safetensors", "--recall", "--json"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const auto row = Json::parse(outcome.out);
   EXPECT_EQ(row["selector"], "spectral");

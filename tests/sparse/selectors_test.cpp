@@ -145,7 +145,7 @@ TEST(Presets, AreSettingsThatOthersAreSetOn) {
   const auto input = make_input(700, 700);
   auto by_name = blocks_of(64), by_hand = blocks_of(64);
   by_name["preset"] = "official";
-  by_hand.update({{"calibration", "all_blocks"}, {"tail", "padded"}, {"recent", 1}});
+  by_hand.update({{"calibration", "all_blocks"}, {"tail", "padded"}, {"recent", 1}, {"last_dense", 0}});
   EXPECT_TRUE(at::equal(kept_of(*find_selector("spectral", by_name), input),
                         kept_of(*find_selector("spectral", by_hand), input)));
 }

@@ -28,7 +28,7 @@ SelectorInput make_input() {
   return {.q_BTHD = heads.q_BTHD, .k_BGSD = heads.k_BGSD, .q_lengths_B = {}, .kv_lengths_B = {}, .pairs = heads.pairs};
 }
 
-const SpectralOptions kSpectral = {.p = 0.9, .recent = 1, .blocks = {.block_size = 64}};
+const SpectralOptions kSpectral = {.p = 0.9, .recent = 1, .last_dense = 0, .blocks = {.block_size = 64}};
 
 /// Costs for the shape of make_input().
 PrefillCosts table(const PrefillCost& cost) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 
 #include "prism/core/fields.h"
 #include "prism/sparse/methods/pooled/pooled_selector.h"
@@ -15,7 +16,7 @@ class MeanPoolingSelector : public PooledSelector {
  public:
   explicit MeanPoolingSelector(const MeanPoolingOptions& options)
       : PooledSelector("mean_pooling", fields_to_json(options).dump(), options.blocks, Tail::exact,
-                       {options.sink, std::max<int64_t>(options.recent, 1), 0}),
+                       {options.sink, std::max<int64_t>(options.recent, 1), options.last_dense}),
         p_(options.p) {}
 
  protected:
@@ -38,8 +39,9 @@ class MeanPoolingSelector : public PooledSelector {
 
 std::unique_ptr<Selector> make_mean_pooling_selector(const MeanPoolingOptions& options) {
   check_share("mean_pooling", "p", options.p);
-  check_count("mean_pooling", "sink", options.sink);
-  check_count("mean_pooling", "recent", options.recent);
+  for (const auto& [name, count] :
+       {std::pair{"sink", options.sink}, {"recent", options.recent}, {"last_dense", options.last_dense}})
+    check_count("mean_pooling", name, count);
   return std::make_unique<MeanPoolingSelector>(options);
 }
 

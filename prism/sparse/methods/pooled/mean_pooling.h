@@ -10,7 +10,7 @@ namespace prism {
 
 struct MeanPoolingOptions {
   double p = 0.95;
-  int64_t sink = 1, recent = 1;
+  int64_t sink = 1, recent = 1, last_dense = 0;
   BlockSizes blocks = {};
   template <class Visitor>
   void visit(Visitor& v) {
@@ -18,6 +18,7 @@ struct MeanPoolingOptions {
     v("sink", sink, "number of first key blocks that every row keeps");
     v("recent", recent,
       "number of most recent key blocks that every row keeps, including its own block, which is always kept");
+    v("last_dense", last_dense, "number of last blocks of queries of a prompt that keep every block they see");
     blocks.visit(v);
   }
 };

@@ -19,7 +19,7 @@ struct SpectralOptions {
   std::string bands = "paper";
   int64_t high_dims = 0, low_dims = 0;
   std::string calibration = "causal_running", tail = "exact";
-  int64_t sink = 1, recent = 4, last_dense = 0;
+  int64_t sink = 1, recent = 4, last_dense = 2;
   BlockSizes blocks = {};
   template <class Visitor>
   void visit(Visitor& v) {
@@ -42,7 +42,10 @@ struct SpectralOptions {
       "code");
     v("sink", sink, "number of first key blocks that every row keeps");
     v("recent", recent, "number of most recent key blocks that every row keeps, counting the row's own block; 0: none");
-    v("last_dense", last_dense, "number of last blocks of queries of a prompt that keep every block they see");
+    v("last_dense", last_dense,
+      "number of last blocks of queries of a prompt that keep every block they see, because a question at the end may "
+      "be "
+      "about any of them");
     blocks.visit(v);
   }
 };

@@ -26,7 +26,7 @@ enum class Layout { halves, interleaved, partial };
 
 /// Random prompt and settings.
 struct Draw {
-  int64_t heads, groups, tokens, queries, width, query_block, key_block, high, low, recent;
+  int64_t heads, groups, tokens, queries, width, query_block, key_block, high, low, recent, last_dense;
   double p_high, p_low;
   const char *calibration, *tail;
   Layout layout;
@@ -65,6 +65,7 @@ Draw draw(Random& random) {
   d.calibration = one_of(calibrations);
   d.tail = one_of(tails);
   d.recent = 1 + below(4);
+  d.last_dense = below(3);
   return d;
 }
 
@@ -145,7 +146,9 @@ Decisions by_formulas(const Draw& d, const Tensor& q_TD, const Tensor& k_SD, boo
       keep_share((at::mv(kz.slice(0, 0, visible), qz[m]) / (std::sqrt(n) * tau)).softmax(0), share, m, found);
     }
     found.kept_MN[m][0].fill_(true);
-    found.kept_MN[m].slice(0, std::max<int64_t>(0, own + 1 - d.recent), visible).fill_(true);
+    found.kept_MN[m]
+        .slice(0, m + d.last_dense < rows ? std::max<int64_t>(0, own + 1 - d.recent) : 0, visible)
+        .fill_(true);
   }
   return found;
 }
@@ -163,8 +166,8 @@ TEST_P(PooledFormulas, GiveTheSameMasksOn200RandomPrompts) {
     SCOPED_TRACE(testing::Message() << "case " << i << ": " << d.queries << " of " << d.tokens << " tokens, " << d.heads
                                     << "/" << d.groups << " heads " << d.width << " wide, blocks of " << d.query_block
                                     << " x " << d.key_block << ", " << d.high << " and " << d.low << ", "
-                                    << d.calibration << ", " << d.tail << ", recent " << d.recent << ", layout "
-                                    << static_cast<int>(d.layout));
+                                    << d.calibration << ", " << d.tail << ", recent " << d.recent << ", last_dense "
+                                    << d.last_dense << ", layout " << static_cast<int>(d.layout));
     torch::manual_seed(i);
     // Distributions from flat to sharp.
     const double sharp = 1 + 3 * random.uniform();
@@ -189,8 +192,10 @@ TEST_P(PooledFormulas, GiveTheSameMasksOn200RandomPrompts) {
                                                         .calibration = d.calibration,
                                                         .tail = d.tail,
                                                         .recent = d.recent,
+                                                        .last_dense = d.last_dense,
                                                         .blocks = blocks})
-                              : make_mean_pooling_selector({.p = d.p_high, .recent = d.recent, .blocks = blocks});
+                              : make_mean_pooling_selector(
+                                    {.p = d.p_high, .recent = d.recent, .last_dense = d.last_dense, .blocks = blocks});
     const auto kept = kept_blocks(selector->select(input, *selector->make_state(input)), d.blocks());
     for (int64_t h = 0; h < d.heads; ++h) {
       const auto expected = by_formulas(d, q[h].slice(0, d.tokens - d.queries).to(torch::kDouble),
@@ -250,6 +255,7 @@ TEST(SpectralAttention, GivesTheGoldenOutput) {
                                                 .low_dims = 48,
                                                 .calibration = "all_blocks",
                                                 .recent = 1,
+                                                .last_dense = 0,
                                                 .blocks = {.block_size = 64}});
   const auto mask = selector->select(input, *selector->make_state(input));
   EXPECT_EQ(mask.counts_BHM.sum().item<int64_t>(), 82);

@@ -67,6 +67,7 @@ TEST(Spectral, EqualsTheGoldenMasks) {
                               .calibration = g.calibration,
                               .tail = g.tail,
                               .recent = 1,
+                              .last_dense = 0,
                               .blocks = {.block_size = g.block}},
                              input_of(golden, kHeads, g.tokens, g.width, g.queries));
     const Tensor kept = kept_blocks(mask, (g.tokens + g.block - 1) / g.block).to(torch::kByte).contiguous();
@@ -84,7 +85,8 @@ TEST(Spectral, OfSlicesInsteadOfPairsWouldBeAnotherMask) {
   auto input = input_of(golden, 2, 2048, 128, 2048);
   input.pairs = interleaved_pairs(128, input.pairs.angles);
   const auto mask =
-      select({.p_high = .95, .p_low = .95, .calibration = "all_blocks", .tail = "padded", .recent = 1}, input);
+      select({.p_high = .95, .p_low = .95, .calibration = "all_blocks", .tail = "padded", .recent = 1, .last_dense = 0},
+             input);
   EXPECT_EQ(mask.counts_BHM[0][0].sum().item<int64_t>(), 128);
   EXPECT_EQ(mask.counts_BHM[0][1].sum().item<int64_t>(), 132);
   const Tensor kept = kept_blocks(mask, 16).to(torch::kByte).contiguous();
@@ -193,8 +195,8 @@ TEST(Spectral, ScalesCalibratedScoresWithTheQueriesAndGivesEqualHeadsEqualMasks)
 std::vector<std::unique_ptr<Selector>> steady_selectors() {
   std::vector<std::unique_ptr<Selector>> selectors;
   for (const char* calibration : {"off", "causal_running"})
-    selectors.push_back(
-        make_spectral_selector({.p = 0.8, .calibration = calibration, .recent = 1, .blocks = {.block_size = 64}}));
+    selectors.push_back(make_spectral_selector(
+        {.p = 0.8, .calibration = calibration, .recent = 1, .last_dense = 0, .blocks = {.block_size = 64}}));
   selectors.push_back(make_mean_pooling_selector({.p = 0.8, .blocks = {.block_size = 64}}));
   return selectors;
 }
