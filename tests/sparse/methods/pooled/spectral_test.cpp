@@ -137,6 +137,22 @@ TEST(Spectral, KeepsWhatIsForcedAndNothingThatNoQuerySees) {
   }
 }
 
+TEST(Spectral, KeepsAllBlocksForTheLastTwoRowsOfAPromptUnlessToldOtherwise) {
+  auto input = random_input(900);
+  const SpectralOptions options{.p = 0.05, .blocks = {.block_size = 64}};
+  const auto all_of = [](const Tensor& kept, int64_t row) {
+    return kept.select(2, row).slice(2, 0, row + 1).all().item<bool>();
+  };
+  const auto kept = kept_of(options, input);
+  EXPECT_TRUE(all_of(kept, 14) && all_of(kept, 13));
+  EXPECT_FALSE(all_of(kept, 12));
+  auto none = options;
+  none.last_dense = 0;
+  EXPECT_FALSE(all_of(kept_of(none, input), 14));
+  input.prompt_length = 2000;  // other chunks follow
+  EXPECT_TRUE(at::equal(kept_of(options, input), kept_of(none, input)));
+}
+
 TEST(Spectral, KeepsMoreForALargerShareAndAllForOne) {
   const auto input = random_input(1500);
   for (const char* calibration : kCalibrations) {
