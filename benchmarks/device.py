@@ -56,7 +56,8 @@ RECIPES = {
     },
 }
 ANALYSES = "attention-distance entropy gates heads norms twins gradients".split()
-SPARSE = ["--prefill", "spectral", "--prefill-set", "block_size=32", "--prefill-set", "recent=1"]
+SPARSE = ["--prefill", "spectral", "--prefill-set", "block_size=32", "--prefill-set", "recent=1",
+          "--prefill-set", "last_dense=0"]
 GREEDY = ["--temperature", "0", "--max-new-tokens", "16"]
 CACHED = ["generate", "mirrored_cpu", "The golden river sings", *GREEDY]
 UNTIMED = re.compile(r'"[a-z_]*(?:seconds|_ms|per_s|memory_bytes)": ?[0-9.e+-]+')

@@ -199,7 +199,8 @@ PrefillCost keep(const PrefillShape& shape, const PrefillCost& measured, std::st
 PrefillCost measure_prefill_cost(const PrefillShape& shape) {
   const torch::NoGradGuard no_gradients;
   const auto spectral = make_spectral_selector(
-      {.blocks = {.block_size = shape.query_block, .query_block = shape.query_block, .key_block = shape.key_block}});
+      {.last_dense = 0,  // such rows are not scored
+       .blocks = {.block_size = shape.query_block, .query_block = shape.query_block, .key_block = shape.key_block}});
   const auto selection_of = [&](const Noise& noise) {
     return [&spectral, noise] { spectral->select(noise.input, *spectral->make_state(noise.input)); };
   };

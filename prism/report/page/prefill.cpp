@@ -53,7 +53,7 @@ const std::set<std::string> kChosenAtZero = {"p_high", "p_low", "high_dims", "lo
 
 /// Whether a setting is one of the amounts. The share of one band alone is not: p sets the other's.
 bool is_amount(const std::string& name, const Json& settings) {
-  const auto is_set = [&](const char* share) { return settings.value(share, 0.0) != 0; };
+  const auto is_set = [&](const char* share) { return settings.contains(share) && settings[share] != 0; };
   if (name == "p_high" || name == "p_low") return is_set("p_high") && is_set("p_low");
   return kAmounts.contains(name);
 }
@@ -159,7 +159,7 @@ class Reader {
   }
 
   static std::optional<double> distant_answers(const Json& line) {
-    const double half = 0.5 * line.value("window", 0.0);
+    const double half = 0.5 * line.value("window", std::numeric_limits<double>::infinity());
     int64_t asked = 0, right = 0;
     for (const auto& answer : line.value("answers", Json::array())) {
       if (answer.at(0).get<double>() <= half) continue;
@@ -352,7 +352,7 @@ Plot density_plot(const std::string& id, const std::string& description, const c
     if (!line.points.empty()) plot.series.push_back(std::move(line));
   }
   if (!has_line) plot.series.clear();
-  const double margin = 0.04 * (plot.y.high - plot.y.low) + 1e-6;
+  const double margin = 0.04 * (plot.y.high - plot.y.low) + 1e-3 * std::max(1.0, std::abs(plot.y.high));
   plot.y.low -= margin;
   plot.y.high += margin;
   return plot;
