@@ -8,7 +8,8 @@
 #   scripts/study_prefill.sh --mixes             recall on the five mixes of heads that benchmarks/draw_mixes.py drew, of
 #                                                8192 and 32768 tokens, and on two of 131072; hours
 #   scripts/study_prefill.sh --answers [SEED...] answers of a model that is trained to look back, and its perplexity, for
-#                                                every selector; seeds 1 to 3 by default, two hours each on two cores
+#                                                every selector and other bands; seeds 1 to 3 by default, two
+#                                                hours each on two cores
 #   scripts/study_prefill.sh --results           only writes tables and figures of the records
 #
 # Texts come from PRISM_DATA (../shared/data by default). Trains or resumes the model runs/prefill/long (20 minutes).
@@ -17,7 +18,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() { echo "[study_prefill] $1; see study_prefill.sh --help." >&2; exit 2; }
 case "${1:-}" in
-  -h | --help) sed -n '2,15s/^# \{0,1\}//p' scripts/study_prefill.sh; exit 0 ;;
+  -h | --help) sed -n '2,16s/^# \{0,1\}//p' scripts/study_prefill.sh; exit 0 ;;
   --model) [[ $# == 3 && $3 =~ ^[a-z0-9_]+$ ]] || usage "expected a model and a name in lower case after --model; found \"${*:2}\"" ;;
   --answers)
     for seed in "${@:2}"; do [[ $seed =~ ^[1-9][0-9]*$ ]] || usage "expected seeds, numbers from 1, after --answers; found \"$seed\""; done
@@ -129,12 +130,8 @@ record() {  # FILE METHOD COMMAND...: appends the command's line to the file, wi
   echo "{\"method\":\"$method\",${line#\{}" >> "$file"
 }
 
-with_settings() {  # METHOD: with what its name leaves out: unless it says otherwise, no row is dense
-  case $1 in
-    spectral:*last_dense=*) echo "$1" ;;
-    spectral:*) echo "$1,last_dense=0" ;;
-    *) echo "$1" ;;
-  esac
+with_settings() {  # METHOD: with what names of spectral leave out, that no row is dense
+  if [[ $1 == spectral:* && $1 != *last_dense=* ]]; then echo "$1,last_dense=0"; else echo "$1"; fi
 }
 
 select_words() {  # METHOD: sets $words to the options of the selector
@@ -284,7 +281,6 @@ study_answers() {  # SEED...
 }
 
 average_seeds() {  # FOLDER OUT: of the files of seeds, the methods that all have, perplexities averaged and answers collected
-  [ -n "$(ls "$1" 2> /dev/null)" ] || return 0
   python3 - "$@" <<'END'
 import glob, json, math, sys
 files = sorted(glob.glob(sys.argv[1] + "/*.jsonl"))
@@ -294,8 +290,9 @@ for path in files:
         for row in map(json.loads, file):
             rows.setdefault(row["method"], []).append(row)
 with open(sys.argv[2], "w", encoding="utf-8") as out:
-    for seeds in rows.values():
+    for method, seeds in rows.items():
         if len(seeds) < len(files):
+            print(f"[study_prefill] {sys.argv[1]}: left out {method}, which {len(seeds)} of {len(files)} seeds have.", file=sys.stderr)
             continue
         mean = lambda figure: sum(map(figure, seeds)) / len(seeds)
         row = seeds[0] | {"model": f"the mean of {len(seeds)} seeds"}

@@ -25,9 +25,8 @@ constexpr NumberStyle kDensity = {3, false}, kRecall = {4, false}, kMilliseconds
                       kRatio = {2, false}, kPromptPercent = {2, true}, kAnswers = {1, false};
 
 constexpr const char* kNamesNote =
-    "A selector's name has the settings in which its rows differ; where these are many, those alone whose value is not "
-    "the "
-    "commonest.";
+    "A selector's name has the settings in which its rows differ; where these are many, those alone that do not have "
+    "the commonest value.";
 
 std::string value_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
@@ -62,6 +61,7 @@ bool is_amount(const std::string& name, const Json& settings) {
 struct SeenSettings {
   std::map<std::string, std::map<std::string, int64_t>> counts;
   int64_t records = 0;
+  std::set<std::string> differing;  ///< settings that are not the same in all records, but for amounts
 
   bool differs(const std::string& name) const { return counts.at(name).begin()->second < records; }
   const std::string& commonest(const std::string& name) const {
@@ -69,18 +69,9 @@ struct SeenSettings {
     const auto& values = counts.at(name);
     return std::max_element(values.begin(), values.end(), less)->first;
   }
-  /// Whether names would be too long with every setting that differs.
-  bool has_many() const {
-    constexpr int64_t kMost = 3;
-    return std::count_if(counts.begin(), counts.end(), [&](const auto& setting) {
-             return differs(setting.first) && !kAmounts.contains(setting.first);
-           }) > kMost;
-  }
 };
 
-/// Adds the settings that differ between the records of a selector to its name; where these are many, those with the
-/// commonest value are left out.
-void name_settings(const std::vector<Settings>& all) {
+std::map<std::string, SeenSettings> seen_settings(const std::vector<Settings>& all) {
   std::map<std::string, SeenSettings> seen;
   for (const auto& [method, values] : all) {
     auto& selector = seen[method->selector];
@@ -88,16 +79,31 @@ void name_settings(const std::vector<Settings>& all) {
     for (const auto& [name, value] : values.items()) ++selector.counts[name][value_text(value)];
   }
   for (const auto& [method, values] : all) {
-    const auto& selector = seen[method->selector];
-    const bool is_short = selector.has_many();
+    auto& selector = seen[method->selector];
+    for (const auto& [name, value] : values.items())
+      if (selector.differs(name) && !is_amount(name, values)) selector.differing.insert(name);
+  }
+  return seen;
+}
+
+/// Adds the settings that differ between the records of a selector to its name; where these are many, those with the
+/// commonest value are left out.
+void name_settings(const std::vector<Settings>& all) {
+  constexpr size_t kMany = 4;
+  const auto seen = seen_settings(all);
+  for (const auto& [method, values] : all) {
+    const auto& selector = seen.at(method->selector);
+    const bool is_short = selector.differing.size() >= kMany;
     method->text = method->series = method->selector + method->text;
     for (const auto& [name, value] : values.items()) {
+      const bool amount = is_amount(name, values);
       const std::string text = value_text(value);
-      const bool is_left_out = is_short && !kAmounts.contains(name) && text == selector.commonest(name);
-      if (!selector.differs(name) || is_left_out || (kChosenAtZero.contains(name) && value == 0)) continue;
+      const bool is_left_out =
+          is_short && !amount ? text == selector.commonest(name) : kChosenAtZero.contains(name) && value == 0;
+      if (!selector.differs(name) || is_left_out) continue;
       const std::string word = fmt::format(", {} {}", name, text);
       method->text += word;
-      if (!is_amount(name, values)) method->series += word;
+      if (!amount) method->series += word;
     }
   }
 }

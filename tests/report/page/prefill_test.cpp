@@ -31,6 +31,11 @@ std::string loss_line(const std::string& selector, const std::string& settings, 
       perplexity, selector, settings, density);
 }
 
+/// A line of prism eval with more fields.
+std::string with(std::string loss, const std::string& fields) {
+  return loss.insert(loss.find("\"token_perplexity\""), fields);
+}
+
 class PrefillRecordsTest : public testing::Test {
  protected:
   std::filesystem::path write(const std::string& name, const std::string& text) const {
@@ -111,9 +116,6 @@ TEST_F(PrefillRecordsTest, GivePerplexityBesideDense) {
 }
 
 TEST_F(PrefillRecordsTest, OfOtherModelsTextsAndWindowsAreNotCompared) {
-  const auto with = [](std::string line, const std::string& fields) {
-    return line.insert(line.find("\"token_perplexity\""), fields);
-  };
   const std::string one = R"("files":["a.txt"],"window":4096,"stride":4096,"dtype":"bfloat16",)";
   const std::string other = R"("files":["b.txt"],"window":4096,"stride":2048,"dtype":"bfloat16",)";
   const auto records =
@@ -166,6 +168,15 @@ TEST_F(PrefillRecordsTest, OfManySettingsNameThoseThatAreNotTheCommonest) {
             (std::vector<std::string>{"spectral", "spectral, a 1", "spectral, b 1", "spectral, c 1, d 1"}));
 }
 
+TEST_F(PrefillRecordsTest, NameAZeroWhereAnotherValueIsTheCommonest) {
+  const auto line = [](int64_t dims, int64_t a, int64_t b, int64_t c) {
+    return speed_line("spectral", fmt::format(R"({{"high_dims":{},"a":{},"b":{},"c":{}}})", dims, a, b, c), 0.3, 0.9);
+  };
+  const auto records = read(line(32, 0, 0, 0) + line(0, 0, 0, 0) + line(32, 1, 0, 0) + line(32, 0, 1, 1));
+  EXPECT_EQ(records.series(),
+            (std::vector<std::string>{"spectral", "spectral, high_dims 0", "spectral, a 1", "spectral, b 1, c 1"}));
+}
+
 TEST_F(PrefillRecordsTest, MakeAPageAndADocumentOfTheirOwn) {
   ReportOptions options;
   options.prefill = read(loss_line("<b>", R"({"p":0.9})", 0.5, 20.2) + loss_line("<b>", R"({"p":0.5})", 0.2, 24));
@@ -179,9 +190,6 @@ TEST_F(PrefillRecordsTest, MakeAPageAndADocumentOfTheirOwn) {
 }
 
 TEST_F(PrefillRecordsTest, CountTheAnswersAboutDistantFacts) {
-  const auto with = [](std::string line, const std::string& fields) {
-    return line.insert(line.find("\"token_perplexity\""), fields);
-  };
   const auto records =
       read(with(loss_line("dense", "{}", 1, 20), R"("window":100,"answers":[[50,0],[51,1],[70,1],[99,1]],)") +
            with(loss_line("random", R"({"share":0.5})", 0.5, 22),
