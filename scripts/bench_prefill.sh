@@ -60,7 +60,7 @@ part_auto() {
   done
 }
 part_lengths() {
-  local selectors=(spectral:recent=1,last_dense=0 mean_pooling xattention flash_prefill flex_prefill vertical_slash sink_window)
+  local selectors=("spectral:recent=1,last_dense=0" mean_pooling xattention flash_prefill flex_prefill vertical_slash sink_window)
   bench --tokens 4096 8192 16384 32768 --mix $mixes/structured.json --recall-rows 0 --sdpa-tokens 32768 --rounds 3 \
     --selector "${selectors[@]}"
   bench --tokens 65536 131072 --mix $mixes/structured.json --recall-rows 0 --sdpa-tokens 0 --rounds 1 --selector "${selectors[@]}"
