@@ -52,6 +52,24 @@ std::vector<int64_t> sampled_rows(const HeadBlocks& blocks) {
   return rows;
 }
 
+/// The last queries of a call, whose rows keep every block they see.
+HeadBlocks dense_part(const SelectorLengths& lengths, int64_t b, const HeadBlocks& blocks, int64_t last_dense) {
+  const int64_t first = lengths.prompt_rows(b, blocks.query_block) - last_dense;
+  const int64_t begin = std::clamp(first * blocks.query_block, blocks.first_query(), blocks.keys);
+  return {blocks.keys - begin, blocks.keys, blocks.query_block, blocks.key_block};
+}
+
+/// The queries before them, for which the selector chooses.
+HeadBlocks scored_part(const SelectorLengths& lengths, int64_t b, const HeadBlocks& blocks, int64_t last_dense) {
+  const int64_t dense = dense_part(lengths, b, blocks, last_dense).queries;
+  return {blocks.queries - dense, blocks.keys - dense, blocks.query_block, blocks.key_block};
+}
+
+SpectralOptions without_dense_rows(SpectralOptions options) {
+  options.last_dense = 0;
+  return options;
+}
+
 /// Returns true if there are features to form bands from and attend() can skip the blocks that a mask omits.
 bool can_be_sparse(const SelectorInput& input) {
   if (input.pairs.size() == 0) return false;
@@ -73,7 +91,10 @@ struct CallSize {
 class AutoSelector : public Selector {
  public:
   AutoSelector(const AutoOptions& options, PrefillCosts costs)
-      : options_(options), costs_(std::move(costs)), spectral_(make_spectral_selector(options.spectral)) {
+      : options_(options),
+        costs_(std::move(costs)),
+        spectral_(make_spectral_selector(options.spectral)),
+        sampler_(make_spectral_selector(without_dense_rows(options.spectral))) {
     check_share("auto", "overhead", options.overhead);
   }
 
@@ -99,7 +120,7 @@ class AutoSelector : public Selector {
       return all;
     const double choosing = cost.select_seconds(1, size.tokens, size.pooled);
     if (choosing > kGain * dense) return all;
-    const auto expected = sampled_work(input, lengths, state);
+    const auto expected = expected_work(input, lengths, state);
     // Selection counts twice: the expected gain must also cover its cost in case the mask is not used.
     if (2 * choosing + cost.sparse_seconds(expected, size.rows) > kGain * dense) return all;
     if (state.spectral == nullptr) state.spectral = spectral_->make_state(input);
@@ -132,7 +153,7 @@ class AutoSelector : public Selector {
       size.tokens += (heads + groups) * queries;
       size.pooled += heads * static_cast<double>(blocks.visible_blocks());
       size.sampled_tokens += groups * queries;
-      for (const int64_t row : sampled_rows(blocks)) {
+      for (const int64_t row : sampled_rows(scored_part(lengths, b, blocks, options_.spectral.last_dense))) {
         size.samples += 1;
         size.sampled_tokens += heads * static_cast<double>(blocks.end_position(row) - blocks.first_position(row));
         size.sampled_pooled += heads * static_cast<double>(blocks.visible(row));
@@ -141,42 +162,48 @@ class AutoSelector : public Selector {
     return size;
   }
 
-  /// Estimates the kept work of all rows from sampled rows, each of which represents the same number of pairs.
-  KeptWork sampled_work(const SelectorInput& input, const SelectorLengths& lengths, AutoState& state) const {
+  /// Estimates the kept work of all rows: exactly for dense ones, for others from sampled rows, each of which
+  /// represents the same number of pairs.
+  KeptWork expected_work(const SelectorInput& input, const SelectorLengths& lengths, AutoState& state) const {
+    const auto heads = static_cast<double>(input.heads());
     KeptWork work;
     if (state.samples_B.empty())
       for (int64_t b = 0; b < input.q_BTHD.size(0); ++b)
-        state.samples_B.push_back(spectral_->make_state(of_sequence(input, b)));
+        state.samples_B.push_back(sampler_->make_state(of_sequence(input, b)));
     for (int64_t b = 0; b < input.q_BTHD.size(0); ++b) {
       const auto blocks = lengths.blocks(b, query_block(), key_block());
-      const auto whole = of_sequence(input, b);
-      const auto rows = sampled_rows(blocks);
-      const auto pairs = static_cast<double>(input.heads() * blocks.seen_pairs());
+      const auto dense = dense_part(lengths, b, blocks, options_.spectral.last_dense);
+      work.pairs += heads * static_cast<double>(dense.seen_pairs());
+      work.runs += heads * static_cast<double>(dense.rows());
+      const auto scored = scored_part(lengths, b, blocks, options_.spectral.last_dense);
+      const auto rows = sampled_rows(scored);
       for (const int64_t row : rows) {
-        const int64_t first = blocks.first_position(row), end = blocks.end_position(row);
-        const SelectorInput asked{.q_BTHD = whole.q_BTHD.narrow(1, first - blocks.first_query(), end - first),
-                                  .k_BGSD = whole.k_BGSD.narrow(2, 0, end),
-                                  .q_lengths_B = {},
-                                  .kv_lengths_B = {},
-                                  .pairs = input.pairs,
-                                  .scale = input.scale,
-                                  .prompt_length = std::max(input.prompt_length, blocks.keys)};
+        const auto asked = of_row(of_sequence(input, b), scored, row);
         const SelectorLengths asked_lengths(asked);
-        const auto of_row =
-            kept_work(asked_lengths, spectral_->select(asked, *state.samples_B[static_cast<size_t>(b)]));
-        const auto row_pairs =
-            static_cast<double>(input.heads() * asked_lengths.blocks(0, query_block(), key_block()).seen_pairs());
-        const double represented = pairs / row_pairs / static_cast<double>(rows.size());
-        work.pairs += represented * of_row.pairs;
-        work.runs += represented * of_row.runs;
+        const auto kept = kept_work(asked_lengths, sampler_->select(asked, *state.samples_B[static_cast<size_t>(b)]));
+        const auto row_pairs = asked_lengths.blocks(0, query_block(), key_block()).seen_pairs();
+        const double represented = static_cast<double>(scored.seen_pairs()) / static_cast<double>(row_pairs) /
+                                   static_cast<double>(rows.size());
+        work.pairs += represented * kept.pairs;
+        work.runs += represented * kept.runs;
       }
     }
     return work;
   }
 
+  /// The input of one row of a sequence.
+  static SelectorInput of_row(SelectorInput input, const HeadBlocks& blocks, int64_t row) {
+    const int64_t first = blocks.first_position(row), end = blocks.end_position(row);
+    input.q_BTHD = input.q_BTHD.narrow(1, first - blocks.first_query(), end - first);
+    input.k_BGSD = input.k_BGSD.narrow(2, 0, end);
+    input.q_lengths_B = torch::Tensor();
+    input.kv_lengths_B = torch::Tensor();
+    return input;
+  }
+
   AutoOptions options_;
   PrefillCosts costs_;
-  std::unique_ptr<Selector> spectral_;
+  std::unique_ptr<Selector> spectral_, sampler_;
   mutable std::set<PrefillShape> unknown_;  ///< requested shapes without costs
 };
 

@@ -72,6 +72,26 @@ TEST(AutoSelector, WeighsWhatAllHeadsKeepTogether) {
   EXPECT_FALSE(select_with({.dense_pair = 1e-9, .sparse_pair = 1.1e-9 / density}, input).defined());
 }
 
+TEST(AutoSelector, WeighsRowsThatAreAlwaysDense) {
+  const auto input = make_input();
+  const double pairs = 1.0 * kTokens * (kTokens + 1);  // of two heads
+  for (const int64_t last_dense : {2, 3, 8, 28, 31}) {
+    auto spectral = kSpectral;
+    spectral.last_dense = last_dense;
+    const auto mask =
+        make_spectral_selector(spectral)->select(input, *make_spectral_selector(spectral)->make_state(input));
+    const auto decide = [&](double cost) {  // of a kept pair, in costs at which it is not faster than dense attention
+      const PrefillCost costs{.dense_pair = 1e-9,
+                              .sparse_pair = cost * 0.97e-9 * pairs / kept_work(SelectorLengths(input), mask).pairs};
+      const auto selector = make_auto_selector({.spectral = spectral}, table(costs));
+      return selector->select(input, *selector->make_state(input));
+    };
+    EXPECT_TRUE(decide(0.96).defined()) << last_dense;
+    EXPECT_FALSE(decide(1.04).defined()) << last_dense;
+    EXPECT_TRUE(at::equal(kept_blocks(input, decide(0.96)), kept_blocks(input, mask))) << last_dense;
+  }
+}
+
 TEST(AutoSelector, WeighsHowFragmentedTheKeptBlocksAre) {
   const auto input = make_input();
   const auto kept = kept_work(SelectorLengths(input), spectral_mask(input));
