@@ -44,11 +44,18 @@ struct Settings {
 };
 
 /// Settings that control how much is kept. Records that differ only in these form one line of a plot.
-const std::set<std::string> kAmounts = {"p",     "p_high", "p_low",    "threshold", "alpha", "gamma",
-                                        "share", "window", "vertical", "slash",     "preset"};
+const std::set<std::string> kAmounts = {"p",     "p_high", "p_low",  "threshold", "alpha",
+                                        "gamma", "share",  "window", "vertical",  "slash"};
 
 /// Settings whose 0 means that the selector chooses; a name leaves it out.
 const std::set<std::string> kChosenAtZero = {"p_high", "p_low", "high_dims", "low_dims", "query_block", "key_block"};
+
+/// A record's settings but for the preset, whose settings are in the record and may be others in later versions.
+Json settings_of(const Json& record) {
+  Json settings = record.value("settings", Json::object());
+  settings.erase("preset");
+  return settings;
+}
 
 /// Whether a setting is one of the amounts. The share of one band alone is not: p sets the other's.
 bool is_amount(const std::string& name, const Json& settings) {
@@ -193,7 +200,7 @@ class Reader {
       *value = line.at(name).get<double>();
     for (const auto& head : line.value("by_head", Json::array()))
       row.by_head.push_back({head.at("density").get<double>(), head.at("recall").get<double>()});
-    speed_settings_.push_back(line.value("settings", Json::object()));
+    speed_settings_.push_back(settings_of(line));
   }
 
   void add_loss(const Json& line) {
@@ -210,7 +217,7 @@ class Reader {
     const auto& perplexity = line.at("token_perplexity");
     row.perplexity = perplexity.is_null() ? std::numeric_limits<double>::infinity() : perplexity.get<double>();
     row.distant_answers = distant_answers(line);
-    loss_settings_.push_back(prefill.value("settings", Json::object()));
+    loss_settings_.push_back(settings_of(prefill));
   }
 
   PrefillRecords records_;
