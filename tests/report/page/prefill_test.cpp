@@ -139,7 +139,7 @@ TEST_F(PrefillRecordsTest, AreLinesOfTheirOwnWhereMoreThanTheShareDiffers) {
                             speed_line("spectral", R"({"p":0.8,"high_dims":64,"preset":"changed"})", 0.2, 0.9) +
                             speed_line("spectral", R"({"p":0.8,"high_dims":32,"preset":"changed"})", 0.2, 0.8));
   EXPECT_EQ(records.series(), (std::vector<std::string>{"spectral, high_dims 64", "spectral, high_dims 32"}));
-  EXPECT_EQ(records.speeds[0].method.text, "spectral, high_dims 64, p 0.9")
+  EXPECT_EQ(records.speeds[0].method.text, "spectral, p 0.9, high_dims 64")
       << "not what the preset of a version was called";
 }
 
