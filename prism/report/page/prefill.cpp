@@ -3,242 +3,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
-#include <limits>
-#include <map>
-#include <set>
-#include <sstream>
-#include <utility>
-
-#include "prism/core/error.h"
-#include "prism/core/fields.h"
-#include "prism/core/files.h"
-#include "prism/report/draw/number_text.h"
 
 namespace prism {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr NumberStyle kDensity = {3, false}, kRecall = {4, false}, kMilliseconds = {2, false}, kPerplexity = {4, false},
-                      kRatio = {2, false}, kPromptPercent = {2, true}, kAnswers = {1, false};
+constexpr NumberStyle kRatio = {2, false}, kPromptPercent = {2, true};
 
 constexpr const char* kNamesNote =
     "A selector's name has the settings in which its rows differ; where these are many, those alone that do not have "
     "the commonest value.";
-
-std::string value_text(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
 
 /// A measured number; kNoValue if it was not measured.
 TableCell measured_cell(double value, NumberStyle style) {
   return {value == 0 ? kNoValue : number_text(value, style)};
 }
 
-/// A record's settings, kept until it is known which of them differ between records.
-struct Settings {
-  PrefillMethodName* method;
-  Json values;
-};
-
-/// Settings that control how much is kept. Records that differ only in these form one line of a plot.
-const std::set<std::string> kAmounts = {"p",     "p_high", "p_low",  "threshold", "alpha",
-                                        "gamma", "share",  "window", "vertical",  "slash"};
-
-/// Settings whose 0 means that the selector chooses; a name leaves it out.
-const std::set<std::string> kChosenAtZero = {"p_high", "p_low", "high_dims", "low_dims", "query_block", "key_block"};
-
-/// A record's settings but for the preset, whose settings are in the record and may be others in later versions.
-Json settings_of(const Json& record) {
-  Json settings = record.value("settings", Json::object());
-  settings.erase("preset");
-  return settings;
-}
-
-/// Whether a setting is one of the amounts. The share of one band alone is not: p sets the other's.
-bool is_amount(const std::string& name, const Json& settings) {
-  const auto is_set = [&](const char* share) { return settings.contains(share) && settings[share] != 0; };
-  if (name == "p_high" || name == "p_low") return is_set("p_high") && is_set("p_low");
-  return kAmounts.contains(name);
-}
-
-/// The values of each setting of a selector and how often they are in its records.
-struct SeenSettings {
-  std::map<std::string, std::map<std::string, int64_t>> counts;
-  int64_t records = 0;
-  std::set<std::string> differing;  ///< settings that are not the same in all records, but for amounts
-
-  bool differs(const std::string& name) const { return counts.at(name).begin()->second < records; }
-  const std::string& commonest(const std::string& name) const {
-    const auto less = [](const auto& a, const auto& b) { return a.second < b.second; };
-    const auto& values = counts.at(name);
-    return std::max_element(values.begin(), values.end(), less)->first;
-  }
-};
-
-std::map<std::string, SeenSettings> seen_settings(const std::vector<Settings>& all) {
-  std::map<std::string, SeenSettings> seen;
-  for (const auto& [method, values] : all) {
-    auto& selector = seen[method->selector];
-    ++selector.records;
-    for (const auto& [name, value] : values.items()) ++selector.counts[name][value_text(value)];
-  }
-  for (const auto& [method, values] : all) {
-    auto& selector = seen[method->selector];
-    for (const auto& [name, value] : values.items())
-      if (selector.differs(name) && !is_amount(name, values)) selector.differing.insert(name);
-  }
-  return seen;
-}
-
-/// Adds the settings that differ between the records of a selector to its name; where these are many, those with the
-/// commonest value are left out.
-void name_settings(const std::vector<Settings>& all) {
-  constexpr size_t kMany = 4;
-  const auto seen = seen_settings(all);
-  for (const auto& [method, values] : all) {
-    const auto& selector = seen.at(method->selector);
-    const bool is_short = selector.differing.size() >= kMany;
-    method->text = method->series = method->selector + method->text;
-    for (const auto& [name, value] : values.items()) {
-      const bool amount = is_amount(name, values);
-      const std::string text = value_text(value);
-      const bool is_left_out =
-          is_short && !amount ? text == selector.commonest(name) : kChosenAtZero.contains(name) && value == 0;
-      if (!selector.differs(name) || is_left_out) continue;
-      const std::string word = fmt::format(", {} {}", name, text);
-      method->text += word;
-      if (!amount) method->series += word;
-    }
-  }
-}
-
-class Reader {
- public:
-  void read(const fs::path& file) {
-    std::istringstream stream(read_file(file));
-    const size_t before = records_.speeds.size() + records_.losses.size();
-    int64_t number = 0;
-    for (std::string line; std::getline(stream, line);) {
-      ++number;
-      if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-      const std::string place = fmt::format("{}, line {}", file.string(), number);
-      try {
-        add(parse_json(line, place), place);
-      } catch (const Json::exception&) {
-        fail(place);
-      }
-    }
-    PRISM_CHECK(records_.speeds.size() + records_.losses.size() > before, "report",
-                "--prefill: expected lines of prism bench prefill --json or prism eval --json; found none in {}; name "
-                "another file.",
-                file.string());
-  }
-
-  PrefillRecords take() {
-    std::vector<Settings> all;
-    for (size_t i = 0; i < records_.speeds.size(); ++i) all.push_back({&records_.speeds[i].method, speed_settings_[i]});
-    for (size_t i = 0; i < records_.losses.size(); ++i) all.push_back({&records_.losses[i].method, loss_settings_[i]});
-    name_settings(all);
-    return std::move(records_);
-  }
-
- private:
-  [[noreturn]] static void fail(const std::string& place) {
-    throw InputError("report", fmt::format("--prefill: expected lines of prism bench prefill --json or prism eval "
-                                           "--json; found another in {}; name another file.",
-                                           place));
-  }
-
-  void add(const Json& line, const std::string& place) {
-    if (!line.is_object()) fail(place);
-    if (line.value("bench", "") == "prefill") return add_speed(line);
-    if (line.value("task", "") == "perplexity" && line.contains("prefill")) return add_loss(line);
-    if (line.value("task", "") == "perplexity difference") return;  // comes after the lines of both
-    fail(place);
-  }
-
-  static std::string setup_of(const Json& line) {
-    std::string text = line.at("model").get<std::string>();
-    const auto files = line.value("files", std::vector<std::string>());
-    for (size_t i = 0; i < files.size(); ++i) text += (i == 0 ? " on " : " and ") + files[i];
-    const auto window = line.value("window", int64_t{0}), stride = line.value("stride", window);
-    if (window > 0) text += fmt::format(", windows of {}", grouped(window));
-    if (stride != window) text += fmt::format(" every {}", grouped(stride));
-    const auto dtype = line.value("dtype", "");
-    return dtype.empty() ? text : text + ", " + dtype;
-  }
-
-  static std::optional<double> distant_answers(const Json& line) {
-    const double half = 0.5 * line.value("window", std::numeric_limits<double>::infinity());
-    int64_t asked = 0, right = 0;
-    for (const auto& answer : line.value("answers", Json::array())) {
-      if (answer.at(0).get<double>() <= half) continue;
-      ++asked;
-      right += answer.at(1).get<int64_t>() != 0;
-    }
-    return asked == 0 ? std::nullopt : std::optional(100.0 * right / asked);
-  }
-
-  void add_speed(const Json& line) {
-    auto& row = records_.speeds.emplace_back();
-    row.method.selector = line.at("selector").get<std::string>();
-    row.heads = fmt::format("{}, {} on {}, {} wide, {}", line.at("mix").get<std::string>(),
-                            line.at("heads").get<int64_t>(), line.at("kv_heads").get<int64_t>(),
-                            line.at("head_dim").get<int64_t>(), line.at("dtype").get<std::string>());
-    row.tokens = line.at("tokens").get<int64_t>();
-    for (const auto& [name, value] : {std::pair{"density", &row.density},
-                                      {"recall", &row.recall},
-                                      {"oracle_density", &row.oracle_density},
-                                      {"select_ms", &row.select_ms},
-                                      {"attend_ms", &row.attend_ms},
-                                      {"dense_ms", &row.dense_ms},
-                                      {"sdpa_ms", &row.sdpa_ms},
-                                      {"speedup", &row.speedup}})
-      *value = line.at(name).get<double>();
-    for (const auto& head : line.value("by_head", Json::array()))
-      row.by_head.push_back({head.at("density").get<double>(), head.at("recall").get<double>()});
-    speed_settings_.push_back(settings_of(line));
-  }
-
-  void add_loss(const Json& line) {
-    const auto& prefill = line.at("prefill");
-    auto& row = records_.losses.emplace_back();
-    row.method.selector = prefill.at("selector").get<std::string>();
-    row.setup = setup_of(line);
-    // Part of the selector's name, since some selectors give another result for a prompt in chunks.
-    if (const auto chunk = prefill.value("chunk", int64_t{0}); chunk > 0)
-      row.method.text = fmt::format(", chunks of {}", grouped(chunk));
-    row.tokens = line.at("tokens").get<int64_t>();
-    row.density = prefill.at("density").get<double>();
-    row.recall = prefill.value("recall", 0.0);
-    const auto& perplexity = line.at("token_perplexity");
-    row.perplexity = perplexity.is_null() ? std::numeric_limits<double>::infinity() : perplexity.get<double>();
-    row.distant_answers = distant_answers(line);
-    loss_settings_.push_back(settings_of(prefill));
-  }
-
-  PrefillRecords records_;
-  std::vector<Json> speed_settings_, loss_settings_;
-};
-
 /// The perplexity of the model with dense attention; 0 if no record has it.
 double dense_perplexity(const PrefillRecords& records, const std::string& setup) {
   for (const auto& row : records.losses)
     if (row.method.selector == "dense" && row.setup == setup) return row.perplexity;
   return 0;
-}
-
-/// The distinct names of the rows, in order.
-template <class Row, class Name>
-std::vector<std::string> distinct(const std::vector<Row>& rows, const Name& name_of) {
-  std::vector<std::string> names;
-  for (const auto& row : rows)
-    if (const auto name = name_of(row); std::find(names.begin(), names.end(), name) == names.end())
-      names.push_back(name);
-  return names;
 }
 
 Table speed_table(const PrefillRecords& records) {
@@ -251,25 +35,29 @@ Table speed_table(const PrefillRecords& records) {
        {"recall", true},
        {"oracle's density", true},
        {"select ms", true},
+       {"select MiB", true},
        {"attend ms", true},
        {"dense ms", true},
        {"LibTorch ms", true},
        {"times as fast as dense", true}},
       {},
       {"Medians of alternating runs. Density: share of the visible blocks that is kept. Recall: share of the exact "
-       "attention in the kept blocks, on sampled rows. The oracle reaches the same recall with the fewest blocks.",
+       "attention in the kept blocks, on sampled rows. The oracle reaches the same recall with the fewest blocks. MiB: "
+       "peak memory that "
+       "choosing takes.",
        kNamesNote}};
   for (const auto& row : records.speeds)
     table.rows.push_back({{row.method.text},
                           {row.heads},
                           {grouped(row.tokens)},
-                          {number_text(row.density, kDensity)},
-                          measured_cell(row.recall, kRecall),
-                          measured_cell(row.oracle_density, kDensity),
-                          measured_cell(row.select_ms, kMilliseconds),
-                          measured_cell(row.attend_ms, kMilliseconds),
-                          measured_cell(row.dense_ms, kMilliseconds),
-                          measured_cell(row.sdpa_ms, kMilliseconds),
+                          {number_text(row.density, kDensityNumber)},
+                          measured_cell(row.recall, kRecallNumber),
+                          measured_cell(row.oracle_density, kDensityNumber),
+                          measured_cell(row.select_ms, kMillisecondsNumber),
+                          measured_cell(row.select_mib, kMebibytesNumber),
+                          measured_cell(row.attend_ms, kMillisecondsNumber),
+                          measured_cell(row.dense_ms, kMillisecondsNumber),
+                          measured_cell(row.sdpa_ms, kMillisecondsNumber),
                           measured_cell(row.speedup, kRatio)});
   return table;
 }
@@ -297,11 +85,12 @@ Table loss_table(const PrefillRecords& records) {
     cells = {{row.method.text},
              {row.setup},
              {grouped(row.tokens)},
-             {number_text(row.density, kDensity)},
-             measured_cell(row.recall, kRecall),
-             {number_text(row.perplexity, kPerplexity)},
+             {number_text(row.density, kDensityNumber)},
+             measured_cell(row.recall, kRecallNumber),
+             {number_text(row.perplexity, kPerplexityNumber)},
              {dense == 0 ? kNoValue : minus_signs(number_text(100 * (row.perplexity / dense - 1), kPromptPercent))}};
-    if (has_answers) cells.push_back({row.distant_answers ? number_text(*row.distant_answers, kAnswers) : kNoValue});
+    if (has_answers)
+      cells.push_back({row.distant_answers ? number_text(*row.distant_answers, kAnswersNumber) : kNoValue});
   }
   return table;
 }
@@ -325,106 +114,18 @@ Table heads_table(const PrefillRecords& records) {
       const auto* head = h < row.by_head.size() ? &row.by_head[h] : nullptr;
       cells.push_back({head == nullptr    ? kNoValue
                        : head->recall > 0 ? fmt::format("{:.3f} {:.3f}", head->density, head->recall)
-                                          : number_text(head->density, kDensity)});
+                                          : number_text(head->density, kDensityNumber)});
     }
   }
   return table;
 }
 
-/// Widens an axis to include a value.
-void hold(PlotAxis& axis, double value) {
-  axis.low = std::min(axis.low, value);
-  axis.high = std::max(axis.high, value);
-}
-
-/// Lines over density, in ascending order. @param value  of a row; NaN if it has none.
-template <class Row>
-Plot density_plot(const std::string& id, const std::string& description, const char* label,
-                  const std::vector<std::string>& names, const std::vector<Row>& rows,
-                  const std::function<double(const Row&)>& value) {
-  Plot plot{
-      .id = id,
-      .description = description,
-      .x = {.label = "density: share of the visible blocks that is kept", .low = 0, .high = 1},
-      .y = {.label = label, .low = std::numeric_limits<double>::max(), .high = std::numeric_limits<double>::lowest()}};
-  bool has_line = false;
-  for (size_t s = 0; s < names.size(); ++s) {
-    PlotSeries line{.style = PlotStyle::kPoints, .series = static_cast<int>(s), .points = {}};
-    for (const auto& row : rows) {
-      const double y = value(row);
-      if (row.method.series != names[s] || !std::isfinite(y)) continue;
-      line.points.push_back(
-          {.x = row.density,
-           .y = y,
-           .text = fmt::format("{}: density {}, {} {}", row.method.text, number_text(row.density, kDensity), label,
-                               number_text(y, kPerplexity))});
-      hold(plot.y, y);
-    }
-    std::sort(line.points.begin(), line.points.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
-    has_line = has_line || line.points.size() > 1;
-    if (!line.points.empty()) plot.series.push_back(std::move(line));
-  }
-  if (!has_line) plot.series.clear();
-  const double margin = 0.04 * (plot.y.high - plot.y.low) + 1e-3 * std::max(1.0, std::abs(plot.y.high));
-  plot.y.low -= margin;
-  plot.y.high += margin;
-  return plot;
-}
-
 }  // namespace
-
-std::vector<std::string> PrefillRecords::series() const {
-  std::vector<std::string> names;
-  const auto add = [&](const PrefillMethodName& method) {
-    if (std::find(names.begin(), names.end(), method.series) == names.end()) names.push_back(method.series);
-  };
-  for (const auto& row : losses) add(row.method);
-  for (const auto& row : speeds) add(row.method);
-  return names;
-}
-
-PrefillRecords read_prefill_records(const std::vector<fs::path>& files) {
-  Reader reader;
-  for (const auto& file : files) reader.read(file);
-  return reader.take();
-}
 
 std::vector<Table> prefill_tables(const PrefillRecords& records) {
   std::vector<Table> tables = {speed_table(records), loss_table(records), heads_table(records)};
   std::erase_if(tables, [](const Table& table) { return table.rows.empty(); });
   return tables;
-}
-
-std::vector<LabelledPlot> prefill_plots(const PrefillRecords& records) {
-  const double nothing = std::numeric_limits<double>::quiet_NaN();
-  const auto names = records.series();
-  std::vector<Plot> plots;
-  const auto setups = distinct(records.losses, [](const PrefillLoss& row) { return row.setup; });
-  const auto id_of = [](const char* id, size_t i) { return i == 0 ? id : fmt::format("{}-{}", id, i + 1); };
-  for (size_t i = 0; i < setups.size(); ++i) {
-    plots.push_back(density_plot<PrefillLoss>(
-        id_of("prefill-perplexity", i), "Perplexity over density, " + setups[i], "perplexity", names, records.losses,
-        [&](const PrefillLoss& row) { return row.setup == setups[i] ? row.perplexity : nothing; }));
-    plots.push_back(
-        density_plot<PrefillLoss>(id_of("prefill-answers", i), "Distant answers over density, " + setups[i],
-                                  "right distant answers, %", names, records.losses, [&](const PrefillLoss& row) {
-                                    return row.setup == setups[i] ? row.distant_answers.value_or(nothing) : nothing;
-                                  }));
-  }
-  const auto prompt_of = [](const PrefillSpeed& row) {
-    return fmt::format("{}, {} tokens", row.heads, grouped(row.tokens));
-  };
-  const auto prompts = distinct(records.speeds, prompt_of);
-  for (size_t i = 0; i < prompts.size(); ++i)
-    plots.push_back(
-        density_plot<PrefillSpeed>(fmt::format("prefill-recall-{}", i + 1), "Recall over density, " + prompts[i],
-                                   "recall", names, records.speeds, [&](const PrefillSpeed& row) {
-                                     return prompt_of(row) == prompts[i] && row.recall > 0 ? row.recall : nothing;
-                                   }));
-  std::vector<LabelledPlot> labelled;
-  for (auto& plot : plots)
-    if (!plot.series.empty()) labelled.push_back({std::move(plot), names});
-  return labelled;
 }
 
 }  // namespace prism

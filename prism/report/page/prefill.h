@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "prism/report/draw/number_text.h"
 #include "prism/report/draw/plot_file.h"
 #include "prism/report/tables/table.h"
 
@@ -36,7 +37,8 @@ struct PrefillSpeed {
   int64_t tokens = 0;
   double density = 1, recall = 0, oracle_density = 0;                           ///< 0 if not measured
   double select_ms = 0, attend_ms = 0, dense_ms = 0, sdpa_ms = 0, speedup = 0;  ///< 0 if not measured
-  std::vector<PrefillHeadShare> by_head;                                        ///< empty if not recorded
+  double select_mib = 0;                  ///< peak memory that choosing took, in MiB; 0 if not measured
+  std::vector<PrefillHeadShare> by_head;  ///< empty if not recorded
 };
 
 /// A line of prism eval.
@@ -48,6 +50,11 @@ struct PrefillLoss {
   /// Share of right answers to the questions whose facts are more than half a window back, in percent.
   std::optional<double> distant_answers = {};
 };
+
+/// How tables and plots write them.
+inline constexpr NumberStyle kDensityNumber = {3, false}, kRecallNumber = {4, false}, kPerplexityNumber = {4, false},
+                             kAnswersNumber = {1, false}, kMillisecondsNumber = {2, false},
+                             kMebibytesNumber = {2, false};
 
 struct PrefillRecords {
   std::vector<PrefillSpeed> speeds;
@@ -66,8 +73,10 @@ PrefillRecords read_prefill_records(const std::vector<std::filesystem::path>& fi
 /// Tables of times, perplexities, and shares kept by head: one row for each line, in order. Empty tables are omitted.
 std::vector<Table> prefill_tables(const PrefillRecords& records);
 
-/// Plots of perplexity and of distant answers over density, one for each setup, and of recall over density, one for
-/// each kind of heads and length; one line for each series. Only plots in which a series has two densities.
+/// Lines over density: perplexity and distant answers, a plot for each setup, and recall, a plot for each kind of heads
+/// and length; one line for each series. Lines over the length of the prompt, a plot for each kind of heads: the time
+/// of choosing and attention, with dense attention's, and the time and peak memory of choosing; one line for each
+/// selector and its settings. Only plots in which a line has two points.
 std::vector<LabelledPlot> prefill_plots(const PrefillRecords& records);
 
 }  // namespace prism

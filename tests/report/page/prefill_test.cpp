@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "prism/report/page/markdown.h"
@@ -19,7 +20,7 @@ std::string speed_line(const std::string& selector, const std::string& settings,
       "\"tokens\":"
       "8192,\"heads\":8,\"kv_heads\":2,\"head_dim\":128,\"rounds\":3,\"density\":{},\"recall\":{},\"recall_p5\":0.9,"
       "\"oracle_density\":0.05,\"select_ms\":1.5,\"attend_ms\":20.0,\"dense_ms\":86.0,\"sdpa_ms\":0.0,\"speedup\":4.0,"
-      "\"extra_bytes\":1}}\n",
+      "\"extra_bytes\":3145728}}\n",
       selector, settings, density, recall);
 }
 
@@ -61,7 +62,7 @@ TEST_F(PrefillRecordsTest, NameSettingsOnlyWhereRecordsDifferInThem) {
   ASSERT_EQ(table.rows.size(), 3u);
   EXPECT_EQ(table.rows[0][1].text, "structured, 8 on 2, 128 wide, bfloat16");
   EXPECT_EQ(table.rows[0][3].text, "0.300");
-  EXPECT_EQ(table.rows[0][9].text, "–") << "LibTorch's was not measured";
+  EXPECT_EQ(table.rows[0][10].text, "–") << "LibTorch's was not measured";
 }
 
 TEST_F(PrefillRecordsTest, HaveNoTimesIfNoneWereTaken) {
@@ -70,7 +71,7 @@ TEST_F(PrefillRecordsTest, HaveNoTimesIfNoneWereTaken) {
     line.replace(line.find(":" + time + ","), time.size() + 1, ":0.0");
   const Table table = prefill_tables(read(line))[0];
   EXPECT_EQ(table.rows[0][3].text, "0.500");
-  for (const size_t column : {6, 7, 8, 10}) EXPECT_EQ(table.rows[0][column].text, "–");
+  for (const size_t column : {6, 8, 9, 11}) EXPECT_EQ(table.rows[0][column].text, "–");
 }
 
 TEST_F(PrefillRecordsTest, AreOneSeriesWhereOnlyNumbersDiffer) {
@@ -84,6 +85,36 @@ TEST_F(PrefillRecordsTest, AreOneSeriesWhereOnlyNumbersDiffer) {
   const auto plots = prefill_plots(records);
   ASSERT_EQ(plots.size(), 1u);
   EXPECT_EQ(plots[0].plot.series.size(), 3u);
+}
+
+TEST_F(PrefillRecordsTest, AreLinesOverTheLengthOfPromptsWhereASelectorHasSeveral) {
+  const auto line = [](const std::string& selector, double p, const std::string& tokens, const std::string& choosing) {
+    std::string text = speed_line(selector, fmt::format(R"({{"p":{}}})", p), 0.3, 0);
+    text.replace(text.find("8192"), 4, tokens);
+    return text.replace(text.find(":1.5,") + 1, 3, choosing);
+  };
+  const auto records = read(line("spectral", 0.9, "16384", "5") + line("spectral", 0.9, "8192", "80") +
+                            line("spectral", 0.8, "8192", "1") + line("sink_window", 0, "8192", "0") +
+                            line("sink_window", 0, "16384", "0"));
+  const auto plots = prefill_plots(records);
+  ASSERT_EQ(plots.size(), 3u);
+  EXPECT_EQ(plots[0].plot.id, "prefill-times");
+  EXPECT_EQ(plots[0].labels, (std::vector<std::string>{"spectral, p 0.9", "sink_window", "dense attention"}));
+  const auto& points = plots[0].plot.series[0].points;
+  ASSERT_EQ(points.size(), 2u) << "without the share that has one length";
+  EXPECT_DOUBLE_EQ(points[0].x, 13) << "log2 of 8,192";
+  EXPECT_DOUBLE_EQ(points[0].y, 2) << "log10 of 80 ms and 20 ms";
+  EXPECT_EQ(points[1].text, "spectral, p 0.9: 16,384 tokens, 25.00");
+  EXPECT_EQ(plots[1].plot.id, "prefill-choosing");
+  EXPECT_EQ(plots[1].labels, (std::vector<std::string>{"spectral, p 0.9"})) << "zero has no logarithm";
+  EXPECT_EQ(plots[2].plot.id, "prefill-memory");
+  EXPECT_DOUBLE_EQ(plots[2].plot.series[0].points[0].y, std::log10(3)) << "MiB";
+  for (const auto& [plot, labels] : plots) {
+    ASSERT_EQ(plot.x.ticks.size(), 2u);
+    EXPECT_EQ(plot.x.ticks[1].number, 16) << "thousands of 1,024";
+    EXPECT_GE(plot.y.ticks.size(), 1u);
+    for (const auto& [position, number] : plot.y.ticks) EXPECT_NEAR(std::log10(number), position, 1e-9);
+  }
 }
 
 TEST_F(PrefillRecordsTest, ShowEachHeadWhereItIsRecorded) {
