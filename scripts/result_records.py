@@ -428,6 +428,10 @@ class Records:
         recorded rows around the density."""
         return self._at_density(density, family, file, lambda name: self.above_dense(name, file))
 
+    def above_dense_over_seeds_at(self, density, family):
+        """Perplexity above dense at a density, as for above_dense_at(), of each seed of a model that a file is named after."""
+        return Seeds((seed, self.above_dense_at(density, family, file)) for seed, file in self._seed_files())
+
     def recall_at(self, density, family, tokens):
         """Recall at a density, in the same way, of each mix of synthetic heads, as if mixes were seeds."""
         files = {int(mix): f"{mix}_{tokens}" for path in self.paths
