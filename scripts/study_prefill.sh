@@ -91,6 +91,7 @@ openvino=xattention:threshold=0.8,block_size=64,stride=8
 # of right answers at 2049 to 3800 tokens with spectral:recent=1 minus that with mean pooling at the density 0.5, each on the
 # line between the two amounts around it, paired by seed; the same at 0.35, and at 0.65 with four recent blocks, is secondary.
 # last_dense was added when answers of seed 1 were known: it keeps all blocks for the queries at the end, where questions are.
+# The last line was added when answers of all seeds were known: other draws of random blocks, and FlashPrefill without last_dense.
 read -rd '' -a answers_kept <<EOF || true
 dense sink_window:window=4
 spectral:recent=1,p=0.7 mean_pooling:p=0.7 xattention:threshold=0.7 spectral:p=0.95 random:share=0.5
@@ -99,6 +100,7 @@ mean_pooling:recent=4,p=0.95 spectral:p=0.5 mean_pooling:recent=4,p=0.5 xattenti
 sink_window:window=16 flash_prefill:alpha=0.3 flex_prefill:gamma=0.9,min_budget=0 vertical_slash:vertical=100,slash=400
 spectral:p=0.95,last_dense=2 spectral:recent=1,p=0.3,last_dense=2 mean_pooling:p=0.3,last_dense=2
 random:share=0.7 oracle:p=0.5 oracle:p=0.8 oracle:p=0.95
+random:share=0.5,seed=2 random:share=0.5,seed=3 flash_prefill:alpha=0.3,last_dense=0
 EOF
 # Of the same models the perplexity with other bands of 64 features, of which the defaults are high_dims=32, low_dims=48.
 read -rd '' -a bands <<EOF || true

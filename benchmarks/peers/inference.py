@@ -36,7 +36,8 @@ LLAMA, IK, OPENVINO, XATTENTION = "llama.cpp", "ik_llama.cpp", "OpenVINO", "XAtt
 BFLOAT16, FILE, SPECTRAL, INT8_CACHE = "prism, bfloat16", "prism, file", "prism, spectral", "prism, int8 cache"
 TOGETHER = f"prism, {SEQUENCES} sequences"
 
-# Its perplexity is below that of XAttention with OpenVINO's settings at each length: docs/results/sparse-prefill.md.
+# Its perplexity is below that of XAttention with OpenVINO's settings at each length: docs/results/sparse-prefill.md,
+# whose perplexities are without dense rows.
 SPECTRAL_SETTINGS = ["p=0.9", "last_dense=0"]
 
 # Goals: how many times a peer's speed prism's must be, and which share of the CPU's limit.

@@ -114,7 +114,7 @@ void add_options(CLI::App& app, ReportWords& words) {
   app.add_option("--prefill", words.prefill,
                  "JSON lines of prism bench prefill or prism eval --prefill: add tables of what sparse prefill costs "
                  "and loses; needs no RUN. A line of prism eval may also have \"answers\":[[D,1],[D,0],...]: for each "
-                 "question about its texts, how many tokens back D the fact is, and 1 if it is answered rightly")
+                 "question about its texts, the distance D to its fact in tokens, and 1 if the answer is right, else 0")
       ->type_name("FILE");
   app.add_option("--analysis", words.analysis,
                  fmt::format("JSON lines of prism analyse ({}): add their tables and pictures; needs no RUN",

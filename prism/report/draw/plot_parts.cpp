@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "prism/report/draw/number_text.h"
@@ -18,9 +19,28 @@ constexpr double kMargin = 0.04;  // share of the scale, below and above
 
 PlotAxis axis_over(const std::string& label, Extent extent) {
   if (extent.low > extent.high) extent = {0, 1};
-  const double least = 1e-6 * std::max({1.0, -extent.low, extent.high});  // a scale of zero length cannot be drawn
+  // A scale of zero length cannot be drawn, and the numbers at a very short one are long.
+  const double share = extent.low == extent.high ? 1e-3 : 1e-6;
+  const double least = share * std::max({1.0, -extent.low, extent.high});
   const double margin = std::max(kMargin * (extent.high - extent.low), least);
   return {.label = label, .low = extent.low - margin, .high = extent.high + margin};
+}
+
+PlotAxis logarithmic_axis(const std::string& label, Extent extent) {
+  if (extent.low > extent.high) extent = {0, 1};
+  constexpr double kLeast = 0.4;  // a factor of 2.5: at least one of 1, 2, 5 times a power of ten is inside
+  constexpr double kFewDecades = 2;
+  const double length = std::max((1 + 2 * kMargin) * (extent.high - extent.low), kLeast);
+  const double middle = (extent.low + extent.high) / 2;
+  PlotAxis axis{.label = label, .low = middle - length / 2, .high = middle + length / 2};
+  for (auto power = static_cast<int>(std::floor(axis.low)); power <= axis.high; ++power)
+    for (const double factor : {1, 2, 5}) {
+      const double position = power + std::log10(factor);
+      const bool is_named = factor == 1 || length < kFewDecades;
+      if (is_named && position >= axis.low && position <= axis.high)
+        axis.ticks.push_back({position, factor * std::pow(10, power)});
+    }
+  return axis;
 }
 
 PlotAxis counting_axis(const std::string& what, double low, double high) {

@@ -38,6 +38,10 @@ struct Extent {
 /// An axis over the extent with a margin; from 0 to 1 if the extent is empty.
 PlotAxis axis_over(const std::string& label, Extent extent);
 
+/// The same for positions that are decimal logarithms, with the numbers themselves at powers of ten, and at 2 and 5
+/// times these where the axis is short.
+PlotAxis logarithmic_axis(const std::string& label, Extent extent);
+
 /// A unit for counts that keeps the numbers at the axis short.
 PlotAxis counting_axis(const std::string& what, double low, double high);
 

@@ -51,7 +51,7 @@ struct PrefillLoss {
   std::optional<double> distant_answers = {};
 };
 
-/// How tables and plots write them.
+/// Formats of the numbers in tables and plots.
 inline constexpr NumberStyle kDensityNumber = {3, false}, kRecallNumber = {4, false}, kPerplexityNumber = {4, false},
                              kAnswersNumber = {1, false}, kMillisecondsNumber = {2, false},
                              kMebibytesNumber = {2, false};

@@ -8,7 +8,10 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
+
+#include "prism/report/draw/plot_parts.h"
 
 namespace prism {
 namespace {
@@ -23,22 +26,15 @@ std::vector<std::string> distinct(const std::vector<Row>& rows, const Name& name
   return names;
 }
 
-/// Widens an axis to include a value.
-void hold(PlotAxis& axis, double value) {
-  axis.low = std::min(axis.low, value);
-  axis.high = std::max(axis.high, value);
-}
-
 /// Lines over density, in ascending order. @param value  of a row; NaN if it has none.
 template <class Row>
 Plot density_plot(const std::string& id, const std::string& description, const char* label, NumberStyle style,
                   const std::vector<std::string>& names, const std::vector<Row>& rows,
                   const std::function<double(const Row&)>& value) {
-  Plot plot{
-      .id = id,
-      .description = description,
-      .x = {.label = "density: share of the visible blocks that is kept", .low = 0, .high = 1},
-      .y = {.label = label, .low = std::numeric_limits<double>::max(), .high = std::numeric_limits<double>::lowest()}};
+  Plot plot{.id = id,
+            .description = description,
+            .x = {.label = "density: share of the visible blocks that is kept", .low = 0, .high = 1}};
+  Extent extent;
   bool has_line = false;
   for (size_t s = 0; s < names.size(); ++s) {
     PlotSeries line{.style = PlotStyle::kPoints, .series = static_cast<int>(s), .points = {}};
@@ -50,33 +46,15 @@ Plot density_plot(const std::string& id, const std::string& description, const c
            .y = y,
            .text = fmt::format("{}: density {}, {} {}", row.method.text, number_text(row.density, kDensityNumber),
                                label, number_text(y, style))});
-      hold(plot.y, y);
+      extent.add(y);
     }
     std::sort(line.points.begin(), line.points.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
     has_line = has_line || line.points.size() > 1;
     if (!line.points.empty()) plot.series.push_back(std::move(line));
   }
   if (!has_line) plot.series.clear();
-  const double margin = 0.04 * (plot.y.high - plot.y.low) + 1e-3 * std::max(1.0, std::abs(plot.y.high));
-  plot.y.low -= margin;
-  plot.y.high += margin;
+  plot.y = axis_over(label, extent);
   return plot;
-}
-
-/// An axis of logarithms, with numbers at powers of ten, and between them where there are few.
-PlotAxis logarithmic_axis(const char* label, double least, double most) {
-  const double low = std::log10(least), high = std::log10(most);
-  const double half = std::max(0.54 * (high - low), 0.2);  // at least one of 1, 2, 5 times a power of ten is inside
-  PlotAxis axis{.label = label, .low = (low + high) / 2 - half, .high = (low + high) / 2 + half};
-  constexpr double kFewDecades = 2;
-  for (double power = std::floor(axis.low); power <= axis.high; ++power)
-    for (const double factor : {1, 2, 5}) {
-      const double position = power + std::log10(factor);
-      const bool is_named = factor == 1 || axis.high - axis.low < kFewDecades;
-      if (is_named && position >= axis.low && position <= axis.high)
-        axis.ticks.push_back({position, factor * std::pow(10, power)});
-    }
-  return axis;
 }
 
 /// A figure over the length of prompts.
@@ -91,59 +69,65 @@ struct LengthFigure {
 
 constexpr LengthFigure kLengthFigures[] = {
     {"prefill-times", "Time of choosing blocks and of attention over the length of the prompt, ",
-     "choosing and attention, ms", kMillisecondsNumber,
+     "ms for choosing and attention", kMillisecondsNumber,
      [](const PrefillSpeed& row) { return row.select_ms + row.attend_ms; }, true},
-    {"prefill-choosing", "Time of choosing blocks over the length of the prompt, ", "choosing, ms", kMillisecondsNumber,
-     [](const PrefillSpeed& row) { return row.select_ms; }},
-    {"prefill-memory", "Peak memory of choosing blocks over the length of the prompt, ", "choosing, MiB",
+    {"prefill-choosing", "Time of choosing blocks over the length of the prompt, ", "ms for choosing",
+     kMillisecondsNumber, [](const PrefillSpeed& row) { return row.select_ms; }},
+    {"prefill-memory", "Peak memory of choosing blocks over the length of the prompt, ", "MiB for choosing",
      kMebibytesNumber, [](const PrefillSpeed& row) { return row.select_mib; }}};
 
-/// Adds a line with a name of its own if it has two points or more. @param values  by tokens; those of 0 are left out.
-void add_length_line(LabelledPlot& all, const std::string& name, const std::map<int64_t, double>& values,
-                     NumberStyle style) {
-  PlotSeries line{.style = PlotStyle::kPoints, .series = static_cast<int>(all.labels.size()), .points = {}};
+/// Adds a line if it has two points or more. @param values  by tokens, above 0.
+void add_length_line(LabelledPlot& all, const LengthFigure& figure, size_t series,
+                     const std::map<int64_t, double>& values) {
+  if (values.size() < 2) return;
+  auto& line = all.plot.series.emplace_back();
+  line.style = PlotStyle::kPoints;
+  line.series = static_cast<int>(series);
   for (const auto& [tokens, value] : values)
-    if (value > 0)
-      line.points.push_back(
-          {.x = std::log2(static_cast<double>(tokens)),
-           .y = std::log10(value),
-           .text = fmt::format("{}: {} tokens, {}", name, grouped(tokens), number_text(value, style))});
-  if (line.points.size() < 2) return;
-  all.plot.series.push_back(std::move(line));
-  all.labels.push_back(name);
+    line.points.push_back({.x = std::log2(static_cast<double>(tokens)),
+                           .y = std::log10(value),
+                           .text = fmt::format("{}: {} tokens, {} {}", all.labels[series], grouped(tokens),
+                                               figure.label, number_text(value, figure.style))});
 }
 
-/// The figure for one kind of heads; without lines if no selector has two lengths.
+/// The figure for one kind of heads; without lines if no selector was measured at two lengths. Where one was measured
+/// several times at a length, the last counts.
 LabelledPlot length_plot(const LengthFigure& figure, const std::vector<PrefillSpeed>& rows) {
-  std::map<int64_t, double> dense, torch;
-  double least = std::numeric_limits<double>::max(), most = 0;
-  LabelledPlot all{.plot = {.id = figure.id, .description = figure.description + rows.front().heads}, .labels = {}};
-  for (const auto& name : distinct(rows, [](const PrefillSpeed& row) { return row.method.text; })) {
+  const auto name_of = [](const PrefillSpeed& row) { return row.method.text; };
+  const auto add = [](std::map<int64_t, double>& values, int64_t tokens, double value) {
+    if (value > 0) values[tokens] = value;
+  };
+  LabelledPlot all{.plot = {.id = figure.id, .description = figure.description + rows.front().heads},
+                   .labels = distinct(rows, name_of)};
+  const size_t selectors = all.labels.size();
+  for (size_t s = 0; s < selectors; ++s) {
     std::map<int64_t, double> values;
     for (const auto& row : rows)
-      if (row.method.text == name) values[row.tokens] = figure.of(row);
-    add_length_line(all, name, values, figure.style);
+      if (name_of(row) == all.labels[s]) add(values, row.tokens, figure.of(row));
+    add_length_line(all, figure, s, values);
   }
   if (all.plot.series.empty()) return all;
-  for (const auto& row : rows) {
-    dense[row.tokens] = row.dense_ms;
-    torch[row.tokens] = row.sdpa_ms;
-  }
   if (figure.has_dense) {
-    add_length_line(all, "dense attention", dense, figure.style);
-    add_length_line(all, "LibTorch's dense attention", torch, figure.style);
+    std::map<int64_t, double> dense, torch;
+    for (const auto& row : rows) {
+      add(dense, row.tokens, row.dense_ms);
+      add(torch, row.tokens, row.sdpa_ms);
+    }
+    all.labels.insert(all.labels.end(), {"dense attention", "LibTorch's dense attention"});
+    add_length_line(all, figure, selectors, dense);
+    add_length_line(all, figure, selectors + 1, torch);
   }
+  Extent lengths, values;
+  std::set<double> ticks;
   for (const auto& line : all.plot.series)
     for (const auto& point : line.points) {
-      least = std::min(least, std::pow(10, point.y));
-      most = std::max(most, std::pow(10, point.y));
+      lengths.add(point.x);
+      values.add(point.y);
+      ticks.insert(point.x);
     }
-  all.plot.y = logarithmic_axis(figure.label, least, most);
-  all.plot.x = {.label = "length of the prompt, 1,024 tokens",
-                .low = std::log2(static_cast<double>(dense.begin()->first)) - 0.1,
-                .high = std::log2(static_cast<double>(dense.rbegin()->first)) + 0.1};
-  for (const auto& [tokens, time] : dense)
-    all.plot.x.ticks.push_back({std::log2(static_cast<double>(tokens)), static_cast<double>(tokens) / 1024});
+  all.plot.y = logarithmic_axis(figure.label, values);
+  all.plot.x = axis_over("length of the prompt, in units of 1,024 tokens", lengths);
+  for (const double tick : ticks) all.plot.x.ticks.push_back({tick, std::exp2(tick) / 1024});
   return all;
 }
 

@@ -54,7 +54,7 @@ std::vector<int64_t> sampled_rows(const HeadBlocks& blocks) {
 
 /// The last queries of a call, whose rows keep every block they see.
 HeadBlocks dense_part(const SelectorLengths& lengths, int64_t b, const HeadBlocks& blocks, int64_t last_dense) {
-  const int64_t first = lengths.prompt_rows(b, blocks.query_block) - last_dense;
+  const int64_t first = std::max(lengths.prompt_rows(b, blocks.query_block) - last_dense, int64_t{0});
   const int64_t begin = std::clamp(first * blocks.query_block, blocks.first_query(), blocks.keys);
   return {blocks.keys - begin, blocks.keys, blocks.query_block, blocks.key_block};
 }
@@ -115,6 +115,7 @@ class AutoSelector : public Selector {
     }
     const PrefillCost& cost = known->second;
     const auto size = size_of(input, lengths);
+    if (size.samples == 0) return all;  // every row is dense
     const double dense = cost.dense_seconds(size.pairs, size.rows);
     if (cost.select_seconds(size.samples, size.sampled_tokens, size.sampled_pooled) > options_.overhead * dense)
       return all;
@@ -147,16 +148,17 @@ class AutoSelector : public Selector {
     CallSize size;
     for (int64_t b = 0; b < input.q_BTHD.size(0); ++b) {
       const auto blocks = lengths.blocks(b, query_block(), key_block());
+      const auto scored = scored_part(lengths, b, blocks, options_.spectral.last_dense);
       const auto queries = static_cast<double>(blocks.queries);
       size.pairs += heads * static_cast<double>(blocks.seen_pairs());
       size.rows += heads * static_cast<double>(blocks.rows());
       size.tokens += (heads + groups) * queries;
-      size.pooled += heads * static_cast<double>(blocks.visible_blocks());
+      size.pooled += heads * static_cast<double>(scored.visible_blocks());
       size.sampled_tokens += groups * queries;
-      for (const int64_t row : sampled_rows(scored_part(lengths, b, blocks, options_.spectral.last_dense))) {
+      for (const int64_t row : sampled_rows(scored)) {
         size.samples += 1;
-        size.sampled_tokens += heads * static_cast<double>(blocks.end_position(row) - blocks.first_position(row));
-        size.sampled_pooled += heads * static_cast<double>(blocks.visible(row));
+        size.sampled_tokens += heads * static_cast<double>(scored.end_position(row) - scored.first_position(row));
+        size.sampled_pooled += heads * static_cast<double>(scored.visible(row));
       }
     }
     return size;

@@ -26,7 +26,7 @@ struct AutoOptions {
 ///
 /// The decision takes three steps:
 ///   1. Sample one row in eight of those that are not always dense (last_dense), at least one and at most four for each
-///      head. If even that would take more than `overhead` of dense attention's time, stay dense.
+///      head. If there are none, or if even that would take more than `overhead` of dense attention's time, stay dense.
 ///   2. If the samples predict that attention over the kept blocks takes 3% less time than dense attention, with the
 ///      cost of selection counted twice, select blocks for all rows.
 ///   3. Use the resulting mask if attention alone takes 3% less time than dense attention.

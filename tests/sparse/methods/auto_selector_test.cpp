@@ -4,6 +4,9 @@
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <utility>
+
 #include "prism/bench/synthetic_heads.h"
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
@@ -72,23 +75,43 @@ TEST(AutoSelector, WeighsWhatAllHeadsKeepTogether) {
   EXPECT_FALSE(select_with({.dense_pair = 1e-9, .sparse_pair = 1.1e-9 / density}, input).defined());
 }
 
+/// Whether auto chooses blocks for a chunk, the queries from `first` on, if the blocks that spectral keeps take 0.9 of
+/// the time that it accepts, and these and choosing, counted twice, `share` of it.
+bool is_sparse(const SpectralOptions& spectral, double share, int64_t first = 0, int64_t prompt_length = 0) {
+  auto input = make_input();
+  input.q_BTHD = input.q_BTHD.narrow(1, first, kTokens - first);
+  input.prompt_length = prompt_length;
+  const SelectorLengths lengths(input);
+  const auto exact = make_spectral_selector(spectral);
+  const auto kept = kept_work(lengths, exact->select(input, *exact->make_state(input)));
+  const double pairs = 2.0 * static_cast<double>(lengths.blocks(0, 64, 64).seen_pairs());  // of two heads
+  const double accepted = 0.97e-9 * pairs;
+  const PrefillCost costs{
+      .dense_pair = 1e-9, .sparse_pair = 0.9 * accepted / kept.pairs, .select_call = (share - 0.9) * accepted / 2};
+  const auto selector = make_auto_selector({.overhead = 0.5, .spectral = spectral}, table(costs));
+  return selector->select(input, *selector->make_state(input)).defined();
+}
+
 TEST(AutoSelector, WeighsRowsThatAreAlwaysDense) {
-  const auto input = make_input();
-  const double pairs = 1.0 * kTokens * (kTokens + 1);  // of two heads
-  for (const int64_t last_dense : {2, 3, 8, 28, 31}) {
-    auto spectral = kSpectral;
+  auto spectral = kSpectral;
+  for (const int64_t last_dense : {0, 2, 3, 8, 28, 31}) {
     spectral.last_dense = last_dense;
-    const auto mask =
-        make_spectral_selector(spectral)->select(input, *make_spectral_selector(spectral)->make_state(input));
-    const auto decide = [&](double cost) {  // of a kept pair, in costs at which it is not faster than dense attention
-      const PrefillCost costs{.dense_pair = 1e-9,
-                              .sparse_pair = cost * 0.97e-9 * pairs / kept_work(SelectorLengths(input), mask).pairs};
-      const auto selector = make_auto_selector({.spectral = spectral}, table(costs));
-      return selector->select(input, *selector->make_state(input));
-    };
-    EXPECT_TRUE(decide(0.96).defined()) << last_dense;
-    EXPECT_FALSE(decide(1.04).defined()) << last_dense;
-    EXPECT_TRUE(at::equal(kept_blocks(input, decide(0.96)), kept_blocks(input, mask))) << last_dense;
+    EXPECT_TRUE(is_sparse(spectral, 0.96)) << last_dense;
+    EXPECT_FALSE(is_sparse(spectral, 1.04)) << last_dense;
+  }
+  spectral.last_dense = 3;
+  for (const auto& [first, length] : {std::pair<int64_t, int64_t>{1024, 0}, {1000, 0}, {1024, 4096}, {1000, 2100}}) {
+    EXPECT_TRUE(is_sparse(spectral, 0.96, first, length)) << first << " " << length;
+    EXPECT_FALSE(is_sparse(spectral, 1.04, first, length)) << first << " " << length;
+  }
+}
+
+TEST(AutoSelector, IsDenseWhereEveryRowIs) {
+  auto spectral = kSpectral;
+  for (const int64_t last_dense : {int64_t{32}, int64_t{33}, std::numeric_limits<int64_t>::max()}) {
+    spectral.last_dense = last_dense;
+    const auto selector = make_auto_selector({.spectral = spectral}, table({.dense_pair = 1e-9, .sparse_pair = 1e-12}));
+    EXPECT_FALSE(selector->select(make_input(), *selector->make_state(make_input())).defined()) << last_dense;
   }
 }
 

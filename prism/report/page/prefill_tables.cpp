@@ -43,8 +43,7 @@ Table speed_table(const PrefillRecords& records) {
       {},
       {"Medians of alternating runs. Density: share of the visible blocks that is kept. Recall: share of the exact "
        "attention in the kept blocks, on sampled rows. The oracle reaches the same recall with the fewest blocks. MiB: "
-       "peak memory that "
-       "choosing takes.",
+       "peak memory that choosing takes.",
        kNamesNote}};
   for (const auto& row : records.speeds)
     table.rows.push_back({{row.method.text},
