@@ -432,12 +432,12 @@ class Records:
         """Perplexity above dense at a density, as for above_dense_at(), of each seed of a model that a file is named after."""
         return Seeds((seed, self.above_dense_at(density, family, file)) for seed, file in self._seed_files())
 
-    def recall_at(self, density, family, tokens):
-        """Recall at a density, in the same way, of each mix of synthetic heads, as if mixes were seeds."""
+    def recall_at(self, density, family, tokens, without=()):
+        """Recall at a density, in the same way, of each mix of synthetic heads but those in `without`, as if mixes were seeds."""
         files = {int(mix): f"{mix}_{tokens}" for path in self.paths
                  for mix, _, length in [os.path.basename(path).removesuffix(".jsonl").partition("_")] if length == str(tokens)}
         return Seeds((mix, self._at_density(density, family, file, lambda name, file=file: self.method(name, "recall", file=file)))
-                     for mix, file in files.items())
+                     for mix, file in files.items() if mix not in without)
 
     def over_seeds(self, name, figure):
         """A figure of a selector, or its perplexity above_dense, of each seed of a model that a file is named after."""

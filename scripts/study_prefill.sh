@@ -310,7 +310,8 @@ END
 write_results() {
   local name
   for name in answers bands; do average_seeds $records/$name $runs/$name.jsonl; done
-  for file in "$records"/*.jsonl $runs/{answers,bands}.jsonl; do
+  cat "$records"/mixes/*_{8192,32768}.jsonl > $runs/mixes.jsonl
+  for file in "$records"/*.jsonl $runs/{answers,bands,mixes}.jsonl; do
     [ -s "$file" ] || continue
     name=$(basename "$file" .jsonl)
     $prism report --prefill "$file" --title "Sparse prefill: ${name//_/, }" --out "$runs/$name.html" \

@@ -78,7 +78,7 @@ struct PrefillTiming {
     v("dense_ms", dense_ms, "median milliseconds to attend to all keys");
     v("sdpa_ms", sdpa_ms, "median milliseconds of LibTorch's scaled_dot_product_attention; 0: not measured");
     v("speedup", speedup, "dense_ms / (select_ms + attend_ms)");
-    v("extra_bytes", extra_bytes, "peak memory that choosing the blocks took");
+    v("extra_bytes", extra_bytes, "peak memory that choosing the blocks took; 0 if untimed");
     v("by_head", by_head, "density, recall and oracle_density of each query head");
   }
 };

@@ -111,6 +111,7 @@ TEST(PrefillBench, MeasuresEveryMethodBesideDense) {
   EXPECT_EQ(untimed.density, rows[0].density);
   EXPECT_EQ(untimed.rounds, 0);
   EXPECT_EQ(untimed.select_ms + untimed.attend_ms + untimed.dense_ms + untimed.sdpa_ms + untimed.speedup, 0);
+  EXPECT_EQ(untimed.extra_bytes, 0);
 }
 
 TEST(PrefillMethod, IsANameWithSettings) {

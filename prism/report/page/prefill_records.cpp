@@ -37,9 +37,13 @@ const std::set<std::string> kAmounts = {"p",     "p_high", "p_low",  "threshold"
 const std::set<std::string> kChosenAtZero = {"p_high", "p_low", "high_dims", "low_dims", "query_block", "key_block"};
 
 /// A record's settings but for the preset, whose settings are in the record and may be others in later versions.
+/// Records from before these selectors had last_dense have its 0.
 Json settings_of(const Json& record) {
+  static const std::set<std::string> once_without = {"spectral", "auto", "mean_pooling"};
   Json settings = record.value("settings", Json::object());
   settings.erase("preset");
+  if (settings.contains("p") && once_without.contains(record.at("selector").get<std::string>()))
+    settings.emplace("last_dense", 0);
   return settings;
 }
 
@@ -184,7 +188,7 @@ class Reader {
                                       {"sdpa_ms", &row.sdpa_ms},
                                       {"speedup", &row.speedup}})
       *value = line.at(name).get<double>();
-    row.select_mib = line.value("extra_bytes", 0.0) / (1 << 20);
+    if (row.select_ms > 0) row.select_mib = line.value("extra_bytes", 0.0) / (1 << 20);
     for (const auto& head : line.value("by_head", Json::array()))
       row.by_head.push_back({head.at("density").get<double>(), head.at("recall").get<double>()});
     speed_settings_.push_back(settings_of(line));

@@ -179,6 +179,15 @@ TEST_F(PrefillRecordsTest, AreLinesOfTheirOwnWhereMoreThanTheShareDiffers) {
       << "not what the preset of a version was called";
 }
 
+TEST_F(PrefillRecordsTest, FromBeforeDenseLastRowsAreOfOneLineWithThoseWithoutThem) {
+  const auto records = read(speed_line("mean_pooling", R"({"p":0.9})", 0.3, 0.97) +
+                            speed_line("mean_pooling", R"({"p":0.8,"last_dense":0})", 0.2, 0.9) +
+                            speed_line("mean_pooling", R"({"p":0.8,"last_dense":2})", 0.25, 0.92) +
+                            speed_line("flash_prefill", R"({"alpha":0.3,"last_dense":2})", 0.25, 0.92));
+  EXPECT_EQ(records.series(),
+            (std::vector<std::string>{"mean_pooling, last_dense 0", "mean_pooling, last_dense 2", "flash_prefill"}));
+}
+
 TEST_F(PrefillRecordsTest, AreOfOneLineWithTheShareOfOneBandAloneAndNotWithThoseOfBoth) {
   const auto line = [](double p, double high, double low, double density) {
     return speed_line(
