@@ -36,14 +36,11 @@ BlockMask choose(const Selector& selector, const SelectorInput& input) {
 
 Candidate make_candidate(const PrefillMethod& method, const PrefillBench& bench, const SelectorInput& input) {
   Candidate candidate{find_selector(method.selector, method.settings, bench.costs), {}, 0};
-  if (!bench.is_timed) {
-    candidate.mask = choose(*candidate.selector, input);
-    return candidate;
-  }
-  choose(*candidate.selector, input);  // one-time allocations, such as a thread's memory, are not counted
+  // Warms up: one-time allocations, such as a thread's memory, are not counted.
+  if (bench.is_timed) choose(*candidate.selector, input);
   const MemoryPeak peak;
   candidate.mask = choose(*candidate.selector, input);
-  candidate.extra_bytes = peak.extra_bytes();
+  if (bench.is_timed) candidate.extra_bytes = peak.extra_bytes();
   return candidate;
 }
 

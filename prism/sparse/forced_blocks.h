@@ -15,6 +15,11 @@ struct ForcedBlocks {
   int64_t last_dense = 0;  ///< last rows of a prompt, which keep every block they see
 };
 
+/// The first of the last rows of a prompt that keep every block they see.
+inline int64_t first_dense_row(int64_t prompt_rows, int64_t last_dense) {
+  return std::max(prompt_rows - last_dense, int64_t{0});
+}
+
 /// Keeps the first `count` blocks, the sink.
 inline void keep_first(std::span<uint8_t> kept, int64_t count) {
   std::fill_n(kept.begin(), std::min(count, static_cast<int64_t>(kept.size())), uint8_t{1});

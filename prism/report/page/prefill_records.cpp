@@ -42,8 +42,7 @@ Json settings_of(const Json& record) {
   static const std::set<std::string> once_without = {"spectral", "auto", "mean_pooling"};
   Json settings = record.value("settings", Json::object());
   settings.erase("preset");
-  if (settings.contains("p") && once_without.contains(record.at("selector").get<std::string>()))
-    settings.emplace("last_dense", 0);
+  if (once_without.contains(record.at("selector").get<std::string>())) settings.emplace("last_dense", 0);
   return settings;
 }
 

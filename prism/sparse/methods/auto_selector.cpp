@@ -9,6 +9,7 @@
 
 #include "prism/core/error.h"
 #include "prism/kernels/attention/attend.h"
+#include "prism/sparse/forced_blocks.h"
 #include "prism/sparse/option_checks.h"
 
 namespace prism {
@@ -52,17 +53,12 @@ std::vector<int64_t> sampled_rows(const HeadBlocks& blocks) {
   return rows;
 }
 
-/// The last queries of a call, whose rows keep every block they see.
-HeadBlocks dense_part(const SelectorLengths& lengths, int64_t b, const HeadBlocks& blocks, int64_t last_dense) {
-  const int64_t first = std::max(lengths.prompt_rows(b, blocks.query_block) - last_dense, int64_t{0});
-  const int64_t begin = std::clamp(first * blocks.query_block, blocks.first_query(), blocks.keys);
-  return {blocks.keys - begin, blocks.keys, blocks.query_block, blocks.key_block};
-}
-
-/// The queries before them, for which the selector chooses.
+/// The queries of a call for which the selector chooses: those before the last rows of the prompt, which keep every
+/// block they see.
 HeadBlocks scored_part(const SelectorLengths& lengths, int64_t b, const HeadBlocks& blocks, int64_t last_dense) {
-  const int64_t dense = dense_part(lengths, b, blocks, last_dense).queries;
-  return {blocks.queries - dense, blocks.keys - dense, blocks.query_block, blocks.key_block};
+  const int64_t row = first_dense_row(lengths.prompt_rows(b, blocks.query_block), last_dense);
+  const int64_t end = std::clamp(row * blocks.query_block, blocks.first_query(), blocks.keys);
+  return {end - blocks.first_query(), end, blocks.query_block, blocks.key_block};
 }
 
 SpectralOptions without_dense_rows(SpectralOptions options) {
@@ -174,10 +170,9 @@ class AutoSelector : public Selector {
         state.samples_B.push_back(sampler_->make_state(of_sequence(input, b)));
     for (int64_t b = 0; b < input.q_BTHD.size(0); ++b) {
       const auto blocks = lengths.blocks(b, query_block(), key_block());
-      const auto dense = dense_part(lengths, b, blocks, options_.spectral.last_dense);
-      work.pairs += heads * static_cast<double>(dense.seen_pairs());
-      work.runs += heads * static_cast<double>(dense.rows());
       const auto scored = scored_part(lengths, b, blocks, options_.spectral.last_dense);
+      work.pairs += heads * static_cast<double>(blocks.seen_pairs() - scored.seen_pairs());
+      work.runs += heads * static_cast<double>(blocks.rows() - scored.rows());
       const auto rows = sampled_rows(scored);
       for (const int64_t row : rows) {
         const auto asked = of_row(of_sequence(input, b), scored, row);

@@ -35,7 +35,7 @@ class FlashPrefillSelector : public HeadByHeadSelector {
       const std::span<uint8_t> forced(kept_N.mutable_data_ptr<uint8_t>(), static_cast<size_t>(head.blocks()));
       keep_first(forced, options_.sink);
       keep_last(forced, head.own_block(row), options_.window);
-      if (head.first_row() + row + options_.last_dense >= head.prompt_rows) kept_N.fill_(1);
+      if (head.first_row() + row >= first_dense_row(head.prompt_rows, options_.last_dense)) kept_N.fill_(1);
       const auto scores_TN =
           at::mm(head.q_TD.narrow(0, first - head.first_query(), end - first), means_ND.t()).mul_(head.scale);
       const auto position_T = at::arange(first, end);

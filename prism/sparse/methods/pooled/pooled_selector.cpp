@@ -76,7 +76,7 @@ BlockMask PooledSelector::select(const SelectorInput& input, SelectorState& kept
       queries.append(input.q_BTHD[b].select(1, i % heads).narrow(0, 0, lengths.queries(b)));
       check_finite(queries.blocks().is_finite(), "queries", i % heads, b);
       const auto& keys = state.keys_BG[static_cast<size_t>(b * groups + input.group(i % heads))];
-      const int64_t dense_from = lengths.prompt_rows(b, blocks_.queries()) - forced_.last_dense;
+      const int64_t dense_from = first_dense_row(lengths.prompt_rows(b, blocks_.queries()), forced_.last_dense);
       select_head(input, blocks, queries.blocks(), keys.blocks(), dense_from, kept.data() + i * rows);
     }
   });
