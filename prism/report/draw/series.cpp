@@ -24,7 +24,8 @@ constexpr std::array kDashes = {"", "7,3", "2,2", "9,3,2,3"};
 }  // namespace
 
 SeriesStyle series_style(int series) {
-  const auto index = static_cast<size_t>(series);
+  // One step further after each round of colours, so that no colour comes again with the same marker.
+  const auto index = static_cast<size_t>(series + series / kSeriesColours);
   const Marker& marker = kMarkers[index % kMarkers.size()];
   return {series % kSeriesColours, kDashes[index % kDashes.size()], marker.gnuplot_point, marker.path};
 }

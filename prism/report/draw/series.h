@@ -6,7 +6,7 @@
 
 namespace prism {
 
-/// Number of colours in the page's style sheet, --series-0 and so on. Further series reuse them with other dashes.
+/// Number of colours in the page's style sheet, --series-0 and so on. Further series reuse them with other dashes and markers.
 inline constexpr int kSeriesColours = 10;
 
 struct SeriesStyle {

@@ -54,7 +54,7 @@ struct PrefillLoss {
 /// Formats of the numbers in tables and plots.
 inline constexpr NumberStyle kDensityNumber = {3, false}, kRecallNumber = {4, false}, kPerplexityNumber = {4, false},
                              kAnswersNumber = {1, false}, kMillisecondsNumber = {2, false},
-                             kMebibytesNumber = {2, false};
+                             kMebibytesNumber = {2, false}, kIncreaseNumber = {2, true};
 
 struct PrefillRecords {
   std::vector<PrefillSpeed> speeds;
@@ -63,6 +63,8 @@ struct PrefillRecords {
   bool empty() const { return speeds.empty() && losses.empty(); }
   /// The distinct series of all records; their order gives the series numbers of the plots.
   std::vector<std::string> series() const;
+  /// The perplexity of a setup with dense attention; 0 if no record has it.
+  double dense_perplexity(const std::string& setup) const;
 };
 
 /// A line of prism eval may also have answers to questions about what stands earlier in a window, each with its
@@ -73,8 +75,9 @@ PrefillRecords read_prefill_records(const std::vector<std::filesystem::path>& fi
 /// Tables of times, perplexities, and shares kept by head: one row for each line, in order. Empty tables are omitted.
 std::vector<Table> prefill_tables(const PrefillRecords& records);
 
-/// Lines over density: perplexity and distant answers, a plot for each setup, and recall, a plot for each kind of heads
-/// and length; one line for each series. Lines over the length of the prompt, a plot for each kind of heads: the time
+/// Lines over density: the percentage by which perplexity is above that of dense attention (perplexity itself, where no
+/// record has that) and distant answers, a plot for each setup, and recall, a plot for each kind of heads and length;
+/// one line for each series. Lines over the length of the prompt, a plot for each kind of heads: the time
 /// of choosing and attention, with dense attention's, and the time and peak memory of choosing; one line for each
 /// selector and its settings. Only plots in which a line has two points.
 std::vector<LabelledPlot> prefill_plots(const PrefillRecords& records);

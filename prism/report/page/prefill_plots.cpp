@@ -26,26 +26,36 @@ std::vector<std::string> distinct(const std::vector<Row>& rows, const Name& name
   return names;
 }
 
-/// Lines over density, in ascending order. @param value  of a row; NaN if it has none.
+/// A figure over density.
 template <class Row>
-Plot density_plot(const std::string& id, const std::string& description, const char* label, NumberStyle style,
-                  const std::vector<std::string>& names, const std::vector<Row>& rows,
-                  const std::function<double(const Row&)>& value) {
-  Plot plot{.id = id,
-            .description = description,
+struct DensityFigure {
+  std::string id, description;
+  const char* label;
+  NumberStyle style;
+  std::function<double(const Row&)> value;  ///< NaN if the row has none
+  bool is_logarithmic = false;              ///< leaves out values that are not above 0
+};
+
+/// Lines over density, in ascending order.
+template <class Row>
+Plot density_plot(const DensityFigure<Row>& figure, const std::vector<std::string>& names,
+                  const std::vector<Row>& rows) {
+  Plot plot{.id = figure.id,
+            .description = figure.description,
             .x = {.label = "density: share of the visible blocks that is kept", .low = 0, .high = 1}};
   Extent extent;
   bool has_line = false;
   for (size_t s = 0; s < names.size(); ++s) {
     PlotSeries line{.style = PlotStyle::kPoints, .series = static_cast<int>(s), .points = {}};
     for (const auto& row : rows) {
-      const double y = value(row);
+      const double value = figure.value(row);
+      const double y = figure.is_logarithmic ? std::log10(value) : value;
       if (row.method.series != names[s] || !std::isfinite(y)) continue;
       line.points.push_back(
           {.x = row.density,
            .y = y,
            .text = fmt::format("{}: density {}, {} {}", row.method.text, number_text(row.density, kDensityNumber),
-                               label, number_text(y, style))});
+                               figure.label, number_text(value, figure.style))});
       extent.add(y);
     }
     std::sort(line.points.begin(), line.points.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
@@ -53,8 +63,26 @@ Plot density_plot(const std::string& id, const std::string& description, const c
     if (!line.points.empty()) plot.series.push_back(std::move(line));
   }
   if (!has_line) plot.series.clear();
-  plot.y = axis_over(label, extent);
+  plot.y = figure.is_logarithmic ? logarithmic_axis(figure.label, extent) : axis_over(figure.label, extent);
   return plot;
+}
+
+/// Perplexity above that of dense attention, of one setup; perplexity itself if dense attention was not measured.
+DensityFigure<PrefillLoss> perplexity_figure(const std::string& id, const PrefillRecords& records,
+                                             const std::string& setup) {
+  const double nothing = std::numeric_limits<double>::quiet_NaN();
+  const double dense = records.dense_perplexity(setup);
+  if (dense == 0)
+    return {id, "Perplexity over density, " + setup, "perplexity", kPerplexityNumber,
+            [=](const PrefillLoss& row) { return row.setup == setup ? row.perplexity : nothing; }};
+  return {id,
+          "Perplexity above that of dense attention over density (points at or below it are not drawn), " + setup,
+          "perplexity above dense attention's, %",
+          kIncreaseNumber,
+          [=](const PrefillLoss& row) {
+            return row.setup == setup && row.perplexity > dense ? 100 * (row.perplexity / dense - 1) : nothing;
+          },
+          true};
 }
 
 /// A figure over the length of prompts.
@@ -140,25 +168,27 @@ std::vector<LabelledPlot> prefill_plots(const PrefillRecords& records) {
   const auto setups = distinct(records.losses, [](const PrefillLoss& row) { return row.setup; });
   const auto id_of = [](const char* id, size_t i) { return i == 0 ? id : fmt::format("{}-{}", id, i + 1); };
   for (size_t i = 0; i < setups.size(); ++i) {
-    plots.push_back(density_plot<PrefillLoss>(
-        id_of("prefill-perplexity", i), "Perplexity over density, " + setups[i], "perplexity", kPerplexityNumber, names,
-        records.losses, [&](const PrefillLoss& row) { return row.setup == setups[i] ? row.perplexity : nothing; }));
-    plots.push_back(density_plot<PrefillLoss>(
-        id_of("prefill-answers", i), "Distant answers over density, " + setups[i], "right distant answers, %",
-        kAnswersNumber, names, records.losses, [&](const PrefillLoss& row) {
-          return row.setup == setups[i] ? row.distant_answers.value_or(nothing) : nothing;
-        }));
+    plots.push_back(
+        density_plot(perplexity_figure(id_of("prefill-perplexity", i), records, setups[i]), names, records.losses));
+    plots.push_back(
+        density_plot<PrefillLoss>({id_of("prefill-answers", i), "Distant answers over density, " + setups[i],
+                                   "right distant answers, %", kAnswersNumber,
+                                   [&](const PrefillLoss& row) {
+                                     return row.setup == setups[i] ? row.distant_answers.value_or(nothing) : nothing;
+                                   }},
+                                  names, records.losses));
   }
   const auto prompt_of = [](const PrefillSpeed& row) {
     return fmt::format("{}, {} tokens", row.heads, grouped(row.tokens));
   };
   const auto prompts = distinct(records.speeds, prompt_of);
   for (size_t i = 0; i < prompts.size(); ++i)
-    plots.push_back(
-        density_plot<PrefillSpeed>(fmt::format("prefill-recall-{}", i + 1), "Recall over density, " + prompts[i],
-                                   "recall", kRecallNumber, names, records.speeds, [&](const PrefillSpeed& row) {
-                                     return prompt_of(row) == prompts[i] && row.recall > 0 ? row.recall : nothing;
-                                   }));
+    plots.push_back(density_plot<PrefillSpeed>(
+        {fmt::format("prefill-recall-{}", i + 1), "Recall over density, " + prompts[i], "recall", kRecallNumber,
+         [&](const PrefillSpeed& row) {
+           return prompt_of(row) == prompts[i] && row.recall > 0 ? row.recall : nothing;
+         }},
+        names, records.speeds));
   std::vector<LabelledPlot> labelled;
   for (auto& plot : plots) labelled.push_back({std::move(plot), names});
   const auto kinds = distinct(records.speeds, [](const PrefillSpeed& row) { return row.heads; });

@@ -226,6 +226,12 @@ std::vector<std::string> PrefillRecords::series() const {
   return names;
 }
 
+double PrefillRecords::dense_perplexity(const std::string& setup) const {
+  for (const auto& row : losses)
+    if (row.method.selector == "dense" && row.setup == setup) return row.perplexity;
+  return 0;
+}
+
 PrefillRecords read_prefill_records(const std::vector<fs::path>& files) {
   Reader reader;
   for (const auto& file : files) reader.read(file);

@@ -7,7 +7,7 @@
 namespace prism {
 namespace {
 
-constexpr NumberStyle kRatio = {2, false}, kPromptPercent = {2, true};
+constexpr NumberStyle kRatio = {2, false};
 
 constexpr const char* kNamesNote =
     "A selector's name has the settings in which its rows differ; where these are many, those alone that do not have "
@@ -16,13 +16,6 @@ constexpr const char* kNamesNote =
 /// A measured number; kNoValue if it was not measured.
 TableCell measured_cell(double value, NumberStyle style) {
   return {value == 0 ? kNoValue : number_text(value, style)};
-}
-
-/// The perplexity of the model with dense attention; 0 if no record has it.
-double dense_perplexity(const PrefillRecords& records, const std::string& setup) {
-  for (const auto& row : records.losses)
-    if (row.method.selector == "dense" && row.setup == setup) return row.perplexity;
-  return 0;
 }
 
 Table speed_table(const PrefillRecords& records) {
@@ -79,7 +72,7 @@ Table loss_table(const PrefillRecords& records) {
     table.notes.push_back("Distant answers: share of right answers about facts that are more than half a window back.");
   }
   for (const auto& row : records.losses) {
-    const double dense = dense_perplexity(records, row.setup);
+    const double dense = records.dense_perplexity(row.setup);
     auto& cells = table.rows.emplace_back();
     cells = {{row.method.text},
              {row.setup},
@@ -87,7 +80,7 @@ Table loss_table(const PrefillRecords& records) {
              {number_text(row.density, kDensityNumber)},
              measured_cell(row.recall, kRecallNumber),
              {number_text(row.perplexity, kPerplexityNumber)},
-             {dense == 0 ? kNoValue : minus_signs(number_text(100 * (row.perplexity / dense - 1), kPromptPercent))}};
+             {dense == 0 ? kNoValue : minus_signs(number_text(100 * (row.perplexity / dense - 1), kIncreaseNumber))}};
     if (has_answers)
       cells.push_back({row.distant_answers ? number_text(*row.distant_answers, kAnswersNumber) : kNoValue});
   }

@@ -146,8 +146,8 @@ TEST_F(PrefillRecordsTest, GivePerplexityBesideDense) {
   EXPECT_EQ(table.rows[0].back().text, "0.00");
   const auto plots = prefill_plots(records);
   ASSERT_EQ(plots.size(), 1u);
-  ASSERT_EQ(plots[0].plot.series.size(), 2u);
-  EXPECT_EQ(plots[0].plot.series[1].points.front().x, 0.2) << "from the lowest density on";
+  ASSERT_EQ(plots[0].plot.series.size(), 1u);
+  EXPECT_EQ(plots[0].plot.series[0].points.front().x, 0.2) << "from the lowest density on";
   EXPECT_EQ(records.series(), (std::vector<std::string>{"dense", "spectral"}));
 }
 
@@ -234,6 +234,22 @@ TEST_F(PrefillRecordsTest, MakeAPageAndADocumentOfTheirOwn) {
   options.figures = "figures";
   const std::string document = records_markdown(options);
   EXPECT_NE(document.find("figures/prefill-perplexity.svg"), std::string::npos);
+}
+
+TEST_F(PrefillRecordsTest, DrawPerplexityAboveThatOfDenseAttentionOnALogarithmicAxis) {
+  const std::string sparse = loss_line("spectral", R"({"p":0.9})", 0.5, 20.2) +
+                             loss_line("spectral", R"({"p":0.7})", 0.3, 22) +
+                             loss_line("spectral", R"({"p":0.99})", 0.9, 19.9);
+  const auto alone = prefill_plots(read(sparse)).at(0).plot;
+  EXPECT_EQ(alone.y.label, "perplexity");
+  EXPECT_EQ(alone.series.at(0).points.size(), 3u);
+  const auto plot = prefill_plots(read(loss_line("dense", "{}", 1, 20) + sparse)).at(0).plot;
+  EXPECT_EQ(plot.y.label, "perplexity above dense attention's, %");
+  ASSERT_EQ(plot.series.size(), 1u) << "dense attention itself is not above";
+  ASSERT_EQ(plot.series[0].points.size(), 2u) << "a perplexity below dense attention's has no logarithm";
+  EXPECT_NEAR(plot.series[0].points[0].y, 1, 1e-9) << "10%";
+  EXPECT_NEAR(plot.series[0].points[1].y, 0, 1e-9) << "1%";
+  EXPECT_NE(plot.series[0].points[1].text.find("+1.00"), std::string::npos) << plot.series[0].points[1].text;
 }
 
 TEST_F(PrefillRecordsTest, CountTheAnswersAboutDistantFacts) {
