@@ -435,7 +435,8 @@ class Records:
     def recall_at(self, density, family, tokens, without=()):
         """Recall at a density, in the same way, of each mix of synthetic heads but those in `without`, as if mixes were seeds."""
         files = {int(mix): f"{mix}_{tokens}" for path in self.paths
-                 for mix, _, length in [os.path.basename(path).removesuffix(".jsonl").partition("_")] if length == str(tokens)}
+                 for mix, _, length in [os.path.basename(path).removesuffix(".jsonl").partition("_")]
+                 if mix.isdigit() and length == str(tokens)}
         return Seeds((mix, self._at_density(density, family, file, lambda name, file=file: self.method(name, "recall", file=file)))
                      for mix, file in files.items() if mix not in without)
 
