@@ -99,15 +99,20 @@ def main():
     parser.add_argument("file", help="records of scripts/bench_prefill.sh, JSON lines")
     parser.add_argument("--part", choices=PARTS, help="summarise only this part")
     args = parser.parse_args()
-    with open(args.file) as lines:
-        rows = [json.loads(line) for line in lines if line.strip()]
     held = True
-    for name, show in PARTS.items():
-        chosen = [row for row in rows if row.get("part") == name]
-        if not chosen or args.part not in (None, name):
-            continue
-        held = show(chosen) and held
-        print(flush=True)
+    try:
+        with open(args.file, encoding="utf-8") as lines:
+            rows = [json.loads(line) for line in lines if line.strip()]
+        for name, show in PARTS.items():
+            chosen = [row for row in rows if row.get("part") == name]
+            if not chosen or args.part not in (None, name):
+                continue
+            held = show(chosen) and held
+            print(flush=True)
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
+        print(f"[prefill_summary] expected the records of scripts/bench_prefill.sh in {args.file}; found {error!r}; name another "
+              "file.", file=sys.stderr)
+        return 2
     return 0 if held else 1
 
 

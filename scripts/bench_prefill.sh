@@ -9,8 +9,10 @@
 #   auto         the cost model's choice against dense attention, 64 to 65,536 tokens
 #   lengths      each selector's time and memory, and the time of attention, over 4,096 to 131,072 tokens
 #
-# Writes records to FILE.jsonl, runs/prefill/speed.jsonl by default; new records of a part replace its old ones. Times
-# the prism that PRISM_PROGRAM names; if it is unset, scripts/setup.sh builds one.
+# Writes records to FILE.jsonl, runs/prefill/speed.jsonl by default; new records of a part replace its old ones. If a
+# part fails, what it measured until then stays in FILE.jsonl.PART. Times the prism that PRISM_PROGRAM names; if it is
+# unset, scripts/setup.sh builds one.
+folder=$PWD
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 parts=(density selection structured auto lengths)
@@ -18,10 +20,11 @@ out=runs/prefill/speed.jsonl
 asked=()
 while [ $# -gt 0 ]; do
   case "$1" in
-    -h | --help) sed -n '2,13s/^# \{0,1\}//p' scripts/bench_prefill.sh; exit 0 ;;
+    -h | --help) sed -n '2,15s/^# \{0,1\}//p' scripts/bench_prefill.sh; exit 0 ;;
     --out)
       [ $# -gt 1 ] || { echo "[bench_prefill] expected a file after --out; found none; give its name." >&2; exit 2; }
-      out=$2
+      out=$(realpath -m -- "$folder/$2")
+      [[ $2 != /* ]] || out=$2
       shift
       ;;
     *)
@@ -44,8 +47,8 @@ part_density() {
 }
 # Spectral selection as in the paper, where a row always keeps only its own block.
 part_selection() {
-  bench --tokens 8192 --mix $mixes/unstructured.json --sdpa-tokens 0 --selector spectral:recent=1,last_dense=0 mean_pooling xattention \
-    flash_prefill
+  bench --tokens 8192 --mix $mixes/unstructured.json --sdpa-tokens 0 \
+    --selector spectral:recent=1,last_dense=0 mean_pooling xattention flash_prefill
   bench --tokens 65536 --mix $mixes/unstructured.json --sdpa-tokens 0 --selector spectral:recent=1,last_dense=0
 }
 part_structured() {
@@ -67,12 +70,13 @@ part_lengths() {
 }
 
 held=yes
-mkdir -p "$(dirname "$out")"
-touch "$out"
+{ mkdir -p "$(dirname "$out")" && touch "$out"; } 2> /dev/null ||
+  { echo "[bench_prefill] expected a file to write after --out; found $out, which cannot be written; name another." >&2; exit 2; }
 for part in "${asked[@]}"; do
-  "part_$part" | sed "s/^{/{\"part\":\"$part\",/" > "$out.part"
-  grep -v "^{\"part\":\"$part\"," "$out" >> "$out.part" || true
-  mv "$out.part" "$out"
+  new=$out.$part
+  "part_$part" | sed "s/^{/{\"part\":\"$part\",/" > "$new"
+  grep -v "^{\"part\":\"$part\"," "$out" >> "$new" || true
+  mv "$new" "$out"
   python3 benchmarks/prefill_summary.py "$out" --part "$part" || held=no
 done
 [ "$held" = yes ]

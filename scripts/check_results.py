@@ -21,7 +21,7 @@ columns  one Python expression for each column. {} is the key of the row, {1} an
          paper or a post) is not checked.
 figures  one expression for each figure of the paragraph, in the order of the text. `setting` and `quoted` skip one.
 
-FUNCTIONS and the methods of Records in result_records.py can be used. An arm's figure has a value for each
+FUNCTIONS of result_statistics.py and the methods of Records in result_records.py can be used. An arm's figure has a value for each
 seed; `-` pairs seeds. It prints as mean and sample standard deviation, and as the value alone if there is one seed. A
 run that diverged prints as the word "step" and the step.
 
@@ -32,9 +32,12 @@ checked.
 
 Not checked: headings, headers of tables, text in backquotes, link targets, numbers of arXiv papers, the level "95%
 interval", whole numbers without a sign in paragraphs, columns and figures marked `label`, `setting` or `quoted`, and
-whether the sentence, or the label of the row, says what the expression computes. The pages in folders under docs/results
-are written by prism report from the same records and are not read.
+whether the sentence, or the label of the row, says what the expression computes. Of the pages in folders under
+docs/results, which prism report writes from the same records, only this is checked: that each sweep with records has one,
+and that it shows every run.
 """
+import argparse
+import collections
 import glob
 import json
 import os
@@ -42,7 +45,8 @@ import re
 import sys
 import tempfile
 
-from result_records import NUMBER, Fault, Records, Seeds, Steps, evaluate, holm, mean, p_value, quantile, sd, two_sided_p
+from result_records import NUMBER, Records, evaluate
+from result_statistics import Fault, Seeds, Steps, holm, mean, p_value, quantile, sd, two_sided_p
 
 UNCHECKED = ("label", "setting", "quoted")
 
@@ -167,7 +171,8 @@ def check_table(lines, comment, records):
 
 
 def blocks_of(text):
-    """Yields (line, comment or None, lines) for each block between empty lines; comments name records."""
+    """Yields (line, comment or None, lines) for each block between empty lines; comments name records. For one that cannot be
+    read, the comment is a Fault."""
     comment, block, start, fence = None, [], 0, False
     lines = text.split("\n") + [""]
     place = 0
@@ -181,11 +186,17 @@ def blocks_of(text):
             continue
         elif line.startswith("<!--") and not fence:
             end = next((at for at in range(place, len(lines)) if "-->" in lines[at]), len(lines) - 1)
-            written = "\n".join(lines[place:end + 1])
+            written, closed, after = "\n".join(lines[place:end + 1]).partition("-->")
+            if not closed or after.strip():
+                yield place + 1, Fault("expected a comment that ends with -->, and nothing after it on that line; found "
+                                       f"{'other text' if closed else 'no end'}."), [line]
             place = end
             if "record:" in written:
-                parts = re.split(r"(?m)^(?:<!-- *)?(record|rows|columns|figures):", written.replace("-->", ""))
+                parts = re.split(r"(?m)^(?:<!-- *)?(record|rows|columns|figures):", written)
                 comment = dict(zip(parts[1::2], (part.strip() for part in parts[2::2])))
+                if "record" not in comment:
+                    yield place + 1, Fault("expected a line that begins with record: in the comment; found none."), [line]
+                    comment = None
         elif line.strip() and not fence:
             if not block:
                 start = place
@@ -199,6 +210,9 @@ def blocks_of(text):
 def faults_in(text, root, every_block=True):
     """Yields (line, sentence) for each fault of a page; blocks without a comment are faults if all must have one."""
     for start, comment, lines in blocks_of(text):
+        if isinstance(comment, Fault):
+            yield start, str(comment)
+            continue
         is_table = lines[0].startswith("|")
         shown = plain("\n".join(lines[2:] if is_table else lines))
         if lines[0].startswith("#"):
@@ -221,7 +235,49 @@ def faults_in(text, root, every_block=True):
             yield start, str(fault)
 
 
+def shown_runs(page):
+    """How many seeds the table of a page that prism report wrote has of each run's name; without such a column, one a row."""
+    seeds = collections.Counter()
+    columns = []
+    for line in page.split("\n"):
+        cells = cells_of(line) if line.startswith("|") else []
+        if cells and cells[0] == "run":
+            columns = cells
+        elif columns and len(cells) == len(columns) and not set(cells[0]) <= set(":-"):
+            seeds[cells[0].replace("\\", "").partition(" (")[0]] += int(cells[columns.index("seeds")]) if "seeds" in columns else 1
+        elif not cells and columns:
+            break
+    return seeds
+
+
+def stale_pages(root):
+    """Yields a sentence for each sweep with records whose page under docs/results is missing, or does not show all of them."""
+    pages = {os.path.basename(path): path for path in glob.glob(os.path.join(root, "docs/results/*/*.md"))}
+    for folder in sorted(glob.glob(os.path.join(root, "docs/results/study/*/"))):
+        name = os.path.basename(os.path.normpath(folder))
+        if not os.path.exists(os.path.join(root, f"configs/sweeps/{name}.json")):
+            continue  # part of another sweep, once more
+        recorded = collections.Counter()
+        for recipe in glob.glob(os.path.join(folder, "*", "recipe.json")):
+            with open(recipe, encoding="utf-8") as file:
+                recorded[json.load(file)["name"]] += 1
+        shown = {}
+        if f"{name}.md" in pages:
+            with open(pages[f"{name}.md"], encoding="utf-8") as file:
+                shown = shown_runs(file.read())
+        missing = [f"{run} ({shown.get(run, 0)} of {seeds} seeds)" for run, seeds in sorted(recorded.items())
+                   if shown.get(run, 0) != seeds]
+        if missing:
+            yield f"{name}.md: expected every recorded run; found {', '.join(missing)}; run scripts/study.sh --results {name}."
+
+
 def self_test():
+    page = "| run | loss | seeds |\n|---|---:|---:|\n| a\\_b | 1.0 | 3 |\n| bad | – | 2 |\n\n| run | seeds |\n| c | 4 |"
+    assert shown_runs(page) == {"a_b": 3, "bad": 2}, shown_runs(page)
+    for wrong, line in (("<!-- a note --> The loss is 9.99.", 1), ("text\n\n<!-- record: study/x\nfigures: 1\n\n9.99", 3),
+                        ("<!-- the record: study/x -->\nThe loss is 9.99.", 1)):
+        found = list(faults_in(wrong, "."))
+        assert found and found[0][0] == line, (wrong, found)
     for freedom, expected in ((1, 12.706205), (2, 4.302653), (3, 3.182446), (4, 2.776445), (7, 2.364624)):
         assert abs(quantile(freedom) - expected) < 1e-5, (freedom, quantile(freedom))
     assert abs(two_sided_p(2.0, 5) - 0.101939) < 1e-5, two_sided_p(2.0, 5)
@@ -280,21 +336,32 @@ which is 45% with `p=0.7`, 1.27x as fast, recall 0.96.
 
 
 def main():
-    if "--self-test" in sys.argv[1:]:
+    parser = argparse.ArgumentParser(description="Checks the figures of docs/results/*.md and README.md against their records. "
+                                     "The beginning of this file explains the comments in which the pages name them.")
+    parser.add_argument("--self-test", action="store_true", help="test the check on a sample page instead")
+    if parser.parse_args().self_test:
         return self_test()
     root = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     front_page = os.path.join(root, "README.md")
     pages = sorted(glob.glob(os.path.join(root, "docs/results/*.md"))) + [front_page]
     faults = 0
     for path in pages:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-            if path == front_page and "<!-- record:" not in text:
-                faults += 1
-                print("README.md: expected a comment that names the records of its figures; found none; restore it.")
-            for line, sentence in faults_in(text, root, path != front_page):
-                faults += 1
-                print(f"{os.path.relpath(path, root)}:{line}: {sentence}")
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        except UnicodeDecodeError:
+            faults += 1
+            print(f"{os.path.relpath(path, root)}: expected text in UTF-8; found other bytes.")
+            continue
+        if path == front_page and "<!-- record:" not in text:
+            faults += 1
+            print("README.md: expected a comment that names the records of its figures; found none; restore it.")
+        for line, sentence in faults_in(text, root, path != front_page):
+            faults += 1
+            print(f"{os.path.relpath(path, root)}:{line}: {sentence}")
+    for sentence in stale_pages(root):
+        faults += 1
+        print(sentence)
     if len(pages) < 2:
         print(f"expected pages under {root}/docs/results; found none; run the script of a whole checkout.")
     print(f"results: {len(pages)} pages checked, {faults} faults")

@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# Studies head schedules, the ladder, head budgets and mirrored layers: prepares the data, runs the sweeps in configs/sweeps and writes their results.
+# Studies head schedules, the ladder, head budgets and mirrored layers: prepares the data, runs the sweeps in
+# configs/sweeps and writes their results.
 #
-#   scripts/study.sh                 every sweep; the report of each is runs/study/SWEEP/report.html
-#   scripts/study.sh ablation        one sweep; the sweep ladder (hours per run) runs only if named
+#   scripts/study.sh                 every sweep but ladder and search; the report of each is runs/study/SWEEP/report.html
+#   scripts/study.sh ablation        one sweep; ladder (hours a run) and search run only if named
 #   scripts/study.sh --results       tables and figures of the records so far, in folders of docs/results/; of some
 #                                    sweeps if they are named
 #   scripts/study.sh --prepare       only the data
 #
 # Texts come from PRISM_DATA (../shared/data by default); prepared data in runs/study need none. Runs with records in
-# docs/results/study/ are not repeated; stopped runs continue. A run takes 10 to 20 minutes on two cores. PRISM_PROGRAM
-# names a built prism, PRISM_DEVICE a device (cuda, say) and PRISM_JOBS the number of runs at once.
+# docs/results/study/ are not repeated; stopped runs continue. Most runs take 10 to 20 minutes on two cores, those of
+# long_training and small one to four hours. PRISM_PROGRAM names a built prism, PRISM_DEVICE a device (cuda, say) and
+# PRISM_JOBS the number of runs at once.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 study=runs/study
@@ -164,7 +166,7 @@ tokenize_labelled() {  # NAME OUT
 
 run_sweep() {
   echo "$1"
-  local jobs=${PRISM_JOBS:-2}
+  local jobs=${PRISM_JOBS:-2} kind=()
   case "$1" in
     novels) prepare_tokens runs/novels 8192 ;;
     ladder*) prepare_tokens runs/ladder 2048 ;;
@@ -173,8 +175,10 @@ run_sweep() {
     mirrored_memory*) prepare_memory ;;
     mirrored_graft) prepare_graft ;;
     small*) jobs=${PRISM_JOBS:-1} ;;  # one model of this size keeps two cores busy
+    search) kind=(--search schedules) ;;
   esac
-  $prism sweep "configs/sweeps/$1.json" --out "$study/$1" --records "$(records_of "$1")" --jobs "$jobs" --device "${PRISM_DEVICE:-cpu}"
+  $prism sweep "configs/sweeps/$1.json" "${kind[@]}" --out "$study/$1" --records "$(records_of "$1")" --jobs "$jobs" \
+    --device "${PRISM_DEVICE:-cpu}"
   case "$1" in
     ladder_small | ladder_own_rates*) measure_heads "$1" ;;
     budgets_*_cpu) measure_changes "$1" ;;
@@ -275,13 +279,22 @@ write_results() {
   [[ " ${sweeps[*]} " != *" order "* ]] || left_out=shuffled write_report muon_order muon muon_seeds order
 }
 
+usage() { echo "[study] $1; see scripts/study.sh --help." >&2; exit 2; }
+check_sweep() {  # NAME
+  [ -f "configs/sweeps/$1.json" ] || usage "expected a sweep of configs/sweeps; found \"$1\""
+}
 case "${1:-}" in
-  -h | --help) sed -n '2,12s/^# \{0,1\}//p' scripts/study.sh; exit 0 ;;
-  --prepare | "") ;;
-  --results) [ $# -eq 1 ] || sweeps=("${@:2}") ;;
+  -h | --help) sed -n '2,15s/^# \{0,1\}//p' scripts/study.sh; exit 0 ;;
+  --results)
+    for name in "${@:2}"; do
+      check_sweep "$name"
+      [[ $name != *_rest && $name != search ]] || usage "expected a sweep with results of its own; found \"$name\""
+    done
+    [ $# -eq 1 ] || sweeps=("${@:2}")
+    ;;
   *)
-    [ -f "configs/sweeps/$1.json" ] || fail study "expected a sweep of configs/sweeps; found \"$1\"; see scripts/study.sh --help."
-    sweeps=("$1")
+    [ $# -le 1 ] || usage "expected one sweep, or nothing after --prepare; found \"${*:2}\" more"
+    [[ ${1:-} == --prepare || -z ${1:-} ]] || { check_sweep "$1" && sweeps=("$1"); }
     ;;
 esac
 find_program study
@@ -290,4 +303,4 @@ if [ "${1:-}" != --results ]; then
   prepare_tokens $study 4096
   [ "${1:-}" = --prepare ] || for sweep in "${sweeps[@]}"; do run_sweep "$sweep"; done
 fi
-[ "${1:-}" = --prepare ] || write_results
+[[ ${1:-} == --prepare || ${1:-} == search ]] || write_results

@@ -14,7 +14,9 @@
 #
 # Texts come from PRISM_DATA (../shared/data by default). Trains or resumes the model runs/prefill/long (20 minutes).
 # PRISM_DEVICE names a device for perplexities (cuda, say); their seconds are then that device's.
+given=${2:+$(realpath -m -- "$2")}  # a model's path, from the folder of the call
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+shopt -s inherit_errexit  # a measurement that fails is not recorded
 
 usage() { echo "[study_prefill] $1; see study_prefill.sh --help." >&2; exit 2; }
 case "${1:-}" in
@@ -23,7 +25,7 @@ case "${1:-}" in
   --answers)
     for seed in "${@:2}"; do [[ $seed =~ ^[1-9][0-9]*$ ]] || usage "expected seeds, numbers from 1, after --answers; found \"$seed\""; done
     ;;
-  --mixes | --results | "") ;;
+  --mixes | --results | "") [ $# -le 1 ] || usage "expected nothing after $1; found \"${*:2}\"" ;;
   *) usage "expected --model, --mixes, --answers, --results or nothing; found \"$1\"" ;;
 esac
 
@@ -129,7 +131,9 @@ record() {  # FILE METHOD COMMAND...: appends the command's line to the file, wi
   if is_recorded "$file" "$method"; then return; fi
   echo "$(basename "$file" .jsonl): $method"
   line=$("$@")
-  echo "{\"method\":\"$method\",${line#\{}" >> "$file"
+  line="{\"method\":\"$method\",${line#\{}"
+  python3 -c 'import json, sys; json.loads(sys.argv[1])' "$line"
+  echo "$line" >> "$file"
 }
 
 with_settings() {  # METHOD: with what names of spectral leave out, that no row is dense
@@ -146,10 +150,14 @@ select_words() {  # METHOD: sets $words to the options of the selector
   fi
 }
 
+measure_words() {  # METHOD: the same, and that of its recall
+  select_words "$1"
+  [ "$1" == dense ] || words+=(--prefill-recall 2)
+}
+
 record_perplexity() {  # FILE METHOD MODEL_AND_TEXT...
   local words
-  select_words "$2"
-  [ "$2" == dense ] || words+=(--prefill-recall 2)
+  measure_words "$2"
   record "$1" "$2" "$prism" eval "${@:3}" --json --device "${PRISM_DEVICE:-cpu}" "${words[@]}"
 }
 
@@ -161,12 +169,22 @@ record_difference() {  # FILE METHOD MODEL_AND_TEXT...: from dense attention, by
 
 last_line() { "$@" | tail -n 1; }
 
+head_width() {  # MODEL: the width that the heads of all layers have
+  local info
+  info=$("$prism" info "$1" --json)
+  python3 -c 'import json, sys
+widths = {layer["head_dim"] for layer in json.loads(sys.argv[1])["layers"]}
+if len(widths) > 1:
+    sys.exit("[study_prefill] expected heads of one width, of which the bands are shares; found %s; use another model." % sorted(widths))
+print(*widths)' "$info"
+}
+
 study_model() {  # MODEL NAME
   local model width text
   model=$runs/models/$(basename "$1")  # the path that records hold
+  width=$(head_width "$1")
   mkdir -p "$runs/models"
-  ln -sfn "$(realpath "$1")" "$model"
-  width=$("$prism" info "$model" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["layers"][0]["head_dim"])')
+  ln -sfn "$1" "$model"
   cut_novels 60000 "$runs/novels_short"
   cut_novels 130000 "$runs/novels_long"  # about one window of 32768 each
   for window in 4096 8192; do
@@ -240,9 +258,9 @@ make_recall() {  # NAME ROWS OPTION...: data of facts and their questions; held-
 ask() {  # MODEL OPTION...: perplexity of the validation prose with its facts, and which of the questions are answered rightly
   local out
   out=$(mktemp -d)
-  "$prism" eval "$1" $runs/answers/far.valid.jsonl --json --quiet "${@:2}" | head -c -2
+  "$prism" eval "$1" $runs/answers/far.valid.jsonl --json --quiet --device "${PRISM_DEVICE:-cpu}" "${@:2}" | head -c -2
   "$prism" eval "$1" --task lambada_openai --data $runs/answers/far.questions.jsonl --limit 320 --json --quiet --out "$out" \
-    "${@:2}" > /dev/null
+    --device "${PRISM_DEVICE:-cpu}" "${@:2}" > /dev/null
   python3 - "$out/samples_lambada_openai_prism.jsonl" <<'END'
 import json, sys
 with open(sys.argv[1], encoding="utf-8") as file:
@@ -269,8 +287,7 @@ study_answers() {  # SEED...
       grep -v '"kind":"diagnostics"' "$model/$run/records.jsonl" > "$records/answers/$seed/$run/records.jsonl"
     done
     for method in "${answers_kept[@]}"; do
-      select_words "$method"
-      [ "$method" == dense ] || words+=(--prefill-recall 2)
+      measure_words "$method"
       record $records/answers/"$seed".jsonl "$method" ask "$model/far" "${words[@]}"
     done
     record_perplexity $records/bands/"$seed".jsonl dense "$model/far" $runs/answers/far.valid.jsonl
@@ -322,7 +339,7 @@ write_results() {
 find_program study_prefill
 mkdir -p $runs $records/paired
 if [ "${1:-}" == --model ]; then
-  study_model "$2" "$3"
+  study_model "$given" "$3"
 elif [ "${1:-}" == --mixes ]; then
   study_mixes
 elif [ "${1:-}" == --answers ]; then

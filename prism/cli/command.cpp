@@ -58,10 +58,13 @@ bool takes_text(const CLI::App& app) {
   for (const auto* option : app.get_options())
     if (option->get_name().starts_with('-')) known.push_back(option->get_name());
   const std::string near = nearest_name(word, known);
+  const bool is_field = word.starts_with("--") && word.find('.') != std::string::npos &&
+                        std::find(known.begin(), known.end(), "--set") != known.end();
   const char* quotes = takes_text(app) ? "put a text of several words in quotes" : "leave it out";
   throw InputError(app.get_name(),
                    fmt::format("expected an option or argument of {0}; found {1}; {2}", app.get_name(), word,
                                !near.empty()           ? fmt::format("did you mean {}?", near)
+                               : is_field              ? fmt::format("write --set {}=VALUE.", word.substr(2))
                                : word.starts_with('-') ? fmt::format("see {} --help.", app.get_name())
                                                        : fmt::format("{}, or see {} --help.", quotes, app.get_name())));
 }

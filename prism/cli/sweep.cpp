@@ -13,6 +13,7 @@
 #include "prism/core/files.h"
 #include "prism/core/machine.h"
 #include "prism/core/stop.h"
+#include "prism/core/text/counted.h"
 #include "prism/core/text/field_names.h"
 #include "prism/models/device.h"
 #include "prism/report/compare/cost.h"
@@ -232,12 +233,12 @@ std::string rung_name(int64_t rung) {
 }
 
 void print_rungs(const ScheduleSearch& search) {
-  fmt::print("{} of {} schedules, each with {} seeds. Tokens per run, and schedules besides the uniform one:\n",
-             search.candidates.size(), search.proposed, search.seeds.size());
+  fmt::print("{} of {}, each with {}. Tokens per run, and schedules besides the uniform one:\n",
+             search.candidates.size(), counted(search.proposed, "schedule"), counted(std::ssize(search.seeds), "seed"));
   auto schedules = search.candidates;
   for (int64_t rung = 0; rung < search.options.rungs; ++rung) {
-    fmt::print("  {:<8}{:>12} tokens{:>6} schedules\n", rung_name(rung), grouped(rung_tokens(search, rung)),
-               schedules.size());
+    fmt::print("  {:<8}{:>12} tokens{:>6} {}\n", rung_name(rung), grouped(rung_tokens(search, rung)), schedules.size(),
+               schedules.size() == 1 ? "schedule" : "schedules");
     schedules = best_schedules(search, schedules, std::vector<double>(schedules.size()), Metric());
   }
   for (const auto& schedule : search.candidates) fmt::print("{}\n", format_head_schedule(schedule));

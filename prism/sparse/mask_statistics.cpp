@@ -67,6 +67,11 @@ HeadStatistics& HeadStatistics::operator+=(const HeadStatistics& other) {
   return *this;
 }
 
+double HeadStatistics::oracle_density() const {
+  if (!has_recall()) return std::numeric_limits<double>::quiet_NaN();
+  return replaced == 0 ? 0 : density() * static_cast<double>(needed) / static_cast<double>(replaced);
+}
+
 double HeadStatistics::recall() const {
   return std::accumulate(shares.begin(), shares.end(), 0.0) / static_cast<double>(shares.size());
 }

@@ -26,7 +26,7 @@ struct HeadStatistics {
   double recall_quantile(double part) const;
   /// Density of the best possible choice of blocks that holds the same attention in each row. Extrapolated from the
   /// measured rows, so that it compares to density(). NaN if no query was measured.
-  double oracle_density() const { return density() * static_cast<double>(needed) / static_cast<double>(replaced); }
+  double oracle_density() const;
   HeadStatistics& operator+=(const HeadStatistics& other);
 };
 

@@ -126,6 +126,11 @@ const std::vector<Entry>& entries() {
 const Entry& find(const std::string& name) {
   std::map<std::string, const Entry*> known;
   for (const auto& each : entries()) known[each.name] = &each;
+  const size_t colon = name.find(':');
+  PRISM_CHECK(colon == std::string::npos || !known.contains(name.substr(0, colon)), "selector",
+              "expected the name of a selector alone; found \"{}\"; give {} without its settings, and each of them as "
+              "NAME=VALUE by an option of its own.",
+              name, name.substr(0, colon));
   return *find_by_name(known, name, "selector", "selector");
 }
 

@@ -111,6 +111,10 @@ TEST(AttendCommand, TakesAMaskFromAFileAndDrawsIt) {
                   {"--mask-blocks", "0"});
   expect_sentence(run({"attend", "qkv.safetensors", "--picture", "x.svg", "--picture-head", "4"}), 2, {"0 to 3", "4"});
   EXPECT_FALSE(fs::exists(Workshop::folder() / "x.svg"));
+  expect_sentence(run({"attend", "qkv.safetensors", "--selector", "spectral:p=0.5"}), 2, {"give spectral without"});
+  const auto unwritable = run({"attend", "qkv.safetensors", "--output", "o.st", "--picture", "/proc/x.svg"});
+  EXPECT_NE(unwritable.status, 0);
+  EXPECT_FALSE(fs::exists(Workshop::folder() / "o.st")) << "found before anything is computed";
 }
 
 TEST(SlowAttendCommand, DecidesByCostsThatAreMeasuredOnce) {

@@ -105,6 +105,7 @@ TEST(Sweep, SearchesSchedulesByRungsAndTimesTheLast) {
   const auto plan = run({"sweep", "search.json", "--search", "schedules", "--plan"});
   EXPECT_EQ(plan.status, 0) << plan.err;
   EXPECT_NE(plan.out.find("rung2"), std::string::npos);
+  EXPECT_NE(plan.out.find("each with 1 seed."), std::string::npos) << plan.out;
   const std::vector<std::string> words = {"sweep", "search.json", "--search", "schedules", "--timing-steps", "1"};
   const auto outcome = run(words);
   ASSERT_EQ(outcome.status, 0) << outcome.err;
@@ -221,6 +222,7 @@ TEST(SweepInput, ThatIsWrongGetsASentence) {
   expect_sentence(run({"sweep", "right.json", "--set", "train.tokens"}), 2, {"FIELD=VALUE"});
   expect_sentence(run({"sweep", "right.json", "--jobs", "0"}), 2, {"--jobs"});
   expect_sentence(run({"sweep", "right.json", "--search", "schedule"}), 2, {"--search schedules"});
+  expect_sentence(run({"sweep", "right.json", "--train.tokens", "20k"}), 2, {"write --set train.tokens=VALUE"});
   expect_sentence(run({"sweep", "right.json", "--set", "seed=7"}), 2, {"found seed"});
   expect_sentence(run({"sweep", "right.json", "--set", "init=nowhere", "--plan"}), 2, {"arm uniform", "nowhere"});
   expect_sentence(run({"sweep", "right.json", "--device", "gpu"}), 2, {"cpu, cuda or cuda:N"});

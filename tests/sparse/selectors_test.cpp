@@ -211,6 +211,9 @@ TEST(MeasureMask, KnowsTheFewestBlocksThatHoldAsMuch) {
   const auto random = find_selector("random", {{"share", 0.5}, {"block_size", 64}});
   for (const auto& head : measure_mask(input, random->select(input, *random->make_state(input)), kAllRows))
     EXPECT_LT(head.oracle_density(), head.density());
+  const auto nothing = make_block_mask(torch::zeros_like(kept_blocks(input, mask)), 64, 64);
+  for (const auto& head : measure_mask(input, nothing, kAllRows)) EXPECT_EQ(head.oracle_density(), 0);
+  EXPECT_TRUE(std::isnan(measure_mask(input, mask, 0)[0].oracle_density())) << "not measured";
 }
 
 TEST(MeasureMask, CountsWhatIsKeptHeadByHeadAndLooksAtTheRowsItIsAskedFor) {

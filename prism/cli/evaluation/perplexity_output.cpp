@@ -31,6 +31,9 @@ Json to_json(const EvalWords& words, const PerplexityResult& result, const Perpl
                {"window", result.window},
                {"stride", result.stride},
                {"opening", result.opening},
+               {"context", course.context},
+               {"rope_scaling", words.compute.context.rope_scaling},
+               {"weights", words.compute.weights},
                {"dtype", course.dtype},
                {"conventions", result.conventions()},
                {"prefill", course.prefill}};

@@ -18,6 +18,7 @@ struct PerplexityCourse {
   std::string attention;  ///< over prompts, as one line; empty: dense
   Json prefill;           ///< the same as an object
   double seconds = 0;     ///< 0: not known
+  int64_t context = 0;    ///< of the model, in tokens
 };
 
 /// As a table, or as JSON if `words.json` is set.

@@ -208,7 +208,8 @@ void print_perplexity(const EvalWords& words, const LoadedModel& loaded, const P
                            .dtype = loaded.dtype(),
                            .attention = attention_text(loaded, figures, course),
                            .prefill = attention_to_json(loaded, figures, course),
-                           .seconds = course.seconds});
+                           .seconds = course.seconds,
+                           .context = loaded.context()});
 }
 
 void evaluate_one(const EvalWords& words, const std::vector<Questions>& all, LoadedModel& loaded) {

@@ -17,8 +17,8 @@ torch::Tensor read_heads(const SafetensorsReader& reader, const char* name, cons
               "{}: expected q [B, H, T, D], k [B, G, S, D] and v [B, G, S, E]; found {} in {}; reshape it.", name,
               c10::str(tensor.sizes()), reader.path().string());
   PRISM_CHECK(tensor.scalar_type() == torch::kFloat || tensor.scalar_type() == torch::kBFloat16, operation,
-              "{}: expected float32 or bfloat16; found {} in {}; convert it.", name, tensor.dtype().name(),
-              reader.path().string());
+              "{}: expected F32 or BF16, which are float32 and bfloat16; found {} in {}; convert it.", name,
+              element_type_name(reader.find(name).type), reader.path().string());
   return tensor;
 }
 
@@ -101,6 +101,10 @@ AttentionTensors read_attention_tensors(const std::string& file, const RotaryWor
       "reshape one.",
       c10::str(q.sizes()), c10::str(k.sizes()), file);
   const auto v = reader.contains("v") ? read_heads(reader, "v", operation) : torch::Tensor();
+  PRISM_CHECK(k.scalar_type() == q.scalar_type() && (!v.defined() || v.scalar_type() == q.scalar_type()), operation,
+              "expected q, k and v of one dtype; found {}, {}{} in {}; convert them.",
+              element_type_name(reader.find("q").type), element_type_name(reader.find("k").type),
+              v.defined() ? fmt::format(" and {}", element_type_name(reader.find("v").type)) : "", file);
   PRISM_CHECK(!v.defined() || v.sizes().slice(0, 3) == k.sizes().slice(0, 3), operation,
               "expected v [B, G, S, E] for k {}; found {} in {}; reshape it.", c10::str(k.sizes()),
               v.defined() ? c10::str(v.sizes()) : "none", file);

@@ -6,7 +6,8 @@
 
 namespace prism {
 
-/// Number of colours in the page's style sheet, --series-0 and so on. Further series reuse them with other dashes and markers.
+/// Number of colours in the page's style sheet, --series-0 and so on. Further series reuse them with other dashes and
+/// markers.
 inline constexpr int kSeriesColours = 10;
 
 struct SeriesStyle {

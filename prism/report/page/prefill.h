@@ -37,14 +37,15 @@ struct PrefillSpeed {
   int64_t tokens = 0;
   double density = 1, recall = 0, oracle_density = 0;                           ///< 0 if not measured
   double select_ms = 0, attend_ms = 0, dense_ms = 0, sdpa_ms = 0, speedup = 0;  ///< 0 if not measured
-  double select_mib = 0;                  ///< peak memory that choosing took, in MiB; 0 if not measured
+  std::optional<double> select_mib = {};  ///< peak memory that choosing took, in MiB
   std::vector<PrefillHeadShare> by_head;  ///< empty if not recorded
 };
 
 /// A line of prism eval.
 struct PrefillLoss {
   PrefillMethodName method;
-  std::string setup;  ///< "runs/long on book.txt, windows of 4,096, bfloat16"; only losses of one setup are comparable
+  /// "runs/long on book.txt, 9,000 tokens, windows of 4,096, bfloat16"; only losses of one setup are comparable.
+  std::string setup;
   int64_t tokens = 0;
   double density = 1, recall = 0, perplexity = 0;  ///< recall is 0 if not measured; perplexity is per token
   /// Share of right answers to the questions whose facts are more than half a window back, in percent.
@@ -63,13 +64,14 @@ struct PrefillRecords {
   bool empty() const { return speeds.empty() && losses.empty(); }
   /// The distinct series of all records; their order gives the series numbers of the plots.
   std::vector<std::string> series() const;
-  /// The perplexity of a setup with dense attention; 0 if no record has it.
+  /// The perplexity of a setup with dense attention; 0 if no record has it, or it is infinite.
   double dense_perplexity(const std::string& setup) const;
 };
 
 /// A line of prism eval may also have answers to questions about what stands earlier in a window, each with its
 /// distance in tokens and whether it is right: "answers":[[2100,1],[3000,0]].
-/// @throws InputError for files that cannot be read or have no records, and for lines of any other kind.
+/// @throws InputError for files that cannot be read or have no records, for lines of any other kind, and for fields
+/// that are absent, of the wrong type or out of range.
 PrefillRecords read_prefill_records(const std::vector<std::filesystem::path>& files);
 
 /// Tables of times, perplexities, and shares kept by head: one row for each line, in order. Empty tables are omitted.

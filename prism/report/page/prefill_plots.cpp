@@ -102,7 +102,7 @@ constexpr LengthFigure kLengthFigures[] = {
     {"prefill-choosing", "Time of choosing blocks over the length of the prompt, ", "ms for choosing",
      kMillisecondsNumber, [](const PrefillSpeed& row) { return row.select_ms; }},
     {"prefill-memory", "Peak memory of choosing blocks over the length of the prompt, ", "MiB for choosing",
-     kMebibytesNumber, [](const PrefillSpeed& row) { return row.select_mib; }}};
+     kMebibytesNumber, [](const PrefillSpeed& row) { return row.select_mib.value_or(0); }}};
 
 /// Adds a line if it has two points or more. @param values  by tokens, above 0.
 void add_length_line(LabelledPlot& all, const LengthFigure& figure, size_t series,

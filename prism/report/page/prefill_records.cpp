@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -35,16 +37,6 @@ const std::set<std::string> kAmounts = {"p",     "p_high", "p_low",  "threshold"
 
 /// Settings whose 0 means that the selector chooses; a name leaves it out.
 const std::set<std::string> kChosenAtZero = {"p_high", "p_low", "high_dims", "low_dims", "query_block", "key_block"};
-
-/// A record's settings but for the preset, whose settings are in the record and may be others in later versions.
-/// Records from before these selectors had last_dense have its 0.
-Json settings_of(const Json& record) {
-  static const std::set<std::string> once_without = {"spectral", "auto", "mean_pooling"};
-  Json settings = record.value("settings", Json::object());
-  settings.erase("preset");
-  if (once_without.contains(record.at("selector").get<std::string>())) settings.emplace("last_dense", 0);
-  return settings;
-}
 
 /// Whether a setting is one of the amounts. The share of one band alone is not: p sets the other's.
 bool is_amount(const std::string& name, const Json& settings) {
@@ -104,6 +96,68 @@ void name_settings(const std::vector<Settings>& all) {
   }
 }
 
+/// The fields of a line, each checked. A sentence about a wrong one names it.
+class LineFields {
+ public:
+  LineFields(const Json& json, std::string place) : json_(json), place_(std::move(place)) {}
+
+  std::string text(const char* name) const {
+    const Json value = find(name);
+    if (!value.is_string()) fail(name, "text", value);
+    return value.get<std::string>();
+  }
+  double number(const char* name, double low, double high, std::optional<double> if_absent = {}) const {
+    if (if_absent && !json_.contains(name)) return *if_absent;
+    const Json value = find(name);
+    return in_range(name, value, low, high);
+  }
+  int64_t whole(const char* name, int64_t low, std::optional<int64_t> if_absent = {}) const {
+    if (if_absent && !json_.contains(name)) return *if_absent;
+    constexpr int64_t kMost = int64_t{1} << 53;
+    const Json value = find(name);
+    if (!value.is_number_integer() || value.get<double>() < low || value.get<double>() > kMost)
+      fail(name, fmt::format("a whole number of {} or more", low), value);
+    return value.get<int64_t>();
+  }
+  LineFields object(const char* name) const {
+    const Json value = find(name);
+    if (!value.is_object()) fail(name, "an object", value);
+    return {value, place_};
+  }
+  const Json& json() const { return json_; }
+  const std::string& place() const { return place_; }
+
+  double in_range(const char* name, const Json& value, double low, double high) const {
+    if (!value.is_number() || !(value.get<double>() >= low && value.get<double>() <= high))
+      fail(name, fmt::format("a number from {:g} to {:g}", low, high), value);
+    return value.get<double>();
+  }
+  [[noreturn]] void fail(const std::string& name, const std::string& expected, const Json& found) const {
+    throw InputError(
+        "report", fmt::format("--prefill: {}: expected {} as {}; found {}; correct the line or leave it out.", place_,
+                              expected, name, found.is_null() ? "none" : to_text(found)));
+  }
+
+ private:
+  Json find(const char* name) const { return json_.value(name, Json()); }
+
+  Json json_;
+  std::string place_;
+};
+
+/// A record's settings but for the preset, whose settings are in the record and may be others in later versions.
+/// Records from before these selectors had last_dense have its 0.
+Json settings_of(const LineFields& record) {
+  static const std::set<std::string> once_without = {"spectral", "auto", "mean_pooling"};
+  Json settings = record.json().contains("settings") ? record.object("settings").json() : Json::object();
+  settings.erase("preset");
+  if (once_without.contains(record.text("selector"))) settings.emplace("last_dense", 0);
+  return settings;
+}
+
+constexpr double kMostMilliseconds = 1e12, kMostBytes = 1e15;
+constexpr double kMostShare = 1.001;  // the sum of rounded shares
+
 class Reader {
  public:
   void read(const fs::path& file) {
@@ -114,15 +168,11 @@ class Reader {
       ++number;
       if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
       const std::string place = fmt::format("{}, line {}", file.string(), number);
-      try {
-        add(parse_json(line, place), place);
-      } catch (const Json::exception&) {
-        fail(place);
-      }
+      add(parse_json(line, place), place);
     }
     PRISM_CHECK(records_.speeds.size() + records_.losses.size() > before, "report",
-                "--prefill: expected lines of prism bench prefill --json or prism eval --json; found none in {}; name "
-                "another file.",
+                "--prefill: expected lines of prism bench prefill --json, or perplexities of prism eval --json; found "
+                "none in {}; name another file.",
                 file.string());
   }
 
@@ -135,77 +185,92 @@ class Reader {
   }
 
  private:
-  [[noreturn]] static void fail(const std::string& place) {
+  void add(const Json& line, const std::string& place) {
+    const auto is = [&](const char* name, const char* value) { return line.contains(name) && line[name] == value; };
+    PRISM_CHECK(line.is_object(), "report", "--prefill: {}: expected an object; found {}; name another file.", place,
+                to_text(line));
+    if (is("bench", "prefill")) return add_speed({line, place});
+    if (is("task", "perplexity") && line.contains("prefill")) return add_loss({line, place});
+    if (is("task", "perplexity difference")) return;  // comes after the lines of both
     throw InputError("report", fmt::format("--prefill: expected lines of prism bench prefill --json or prism eval "
                                            "--json; found another in {}; name another file.",
                                            place));
   }
 
-  void add(const Json& line, const std::string& place) {
-    if (!line.is_object()) fail(place);
-    if (line.value("bench", "") == "prefill") return add_speed(line);
-    if (line.value("task", "") == "perplexity" && line.contains("prefill")) return add_loss(line);
-    if (line.value("task", "") == "perplexity difference") return;  // comes after the lines of both
-    fail(place);
-  }
-
-  static std::string setup_of(const Json& line) {
-    std::string text = line.at("model").get<std::string>();
-    const auto files = line.value("files", std::vector<std::string>());
-    for (size_t i = 0; i < files.size(); ++i) text += (i == 0 ? " on " : " and ") + files[i];
-    const auto window = line.value("window", int64_t{0}), stride = line.value("stride", window);
+  /// Perplexities are comparable if all of this is the same.
+  static std::string setup_of(const LineFields& line) {
+    std::string text = line.text("model");
+    const Json files = line.json().value("files", Json::array());
+    for (size_t i = 0; i < files.size(); ++i) {
+      if (!files[i].is_string()) line.fail("files", "a list of texts", files);
+      text += (i == 0 ? " on " : " and ") + files[i].get<std::string>();
+    }
+    text += fmt::format(", {} tokens", grouped(line.whole("tokens", 1)));
+    const auto window = line.whole("window", 1, 0), stride = line.whole("stride", 1, window);
     if (window > 0) text += fmt::format(", windows of {}", grouped(window));
     if (stride != window) text += fmt::format(" every {}", grouped(stride));
-    const auto dtype = line.value("dtype", "");
-    return dtype.empty() ? text : text + ", " + dtype;
+    if (line.json().contains("rope_scaling") && !line.text("rope_scaling").empty())
+      text += fmt::format(", {} to {}", line.text("rope_scaling"), grouped(line.whole("context", 1)));
+    return line.json().contains("dtype") ? text + ", " + line.text("dtype") : text;
   }
 
-  static std::optional<double> distant_answers(const Json& line) {
-    const double half = 0.5 * line.value("window", std::numeric_limits<double>::infinity());
+  static std::optional<double> distant_answers(const LineFields& line) {
+    const double half = 0.5 * static_cast<double>(line.whole("window", 1, std::numeric_limits<int64_t>::max()));
+    const Json answers = line.json().value("answers", Json::array());
     int64_t asked = 0, right = 0;
-    for (const auto& answer : line.value("answers", Json::array())) {
-      if (answer.at(0).get<double>() <= half) continue;
+    for (const auto& answer : answers) {
+      if (!answer.is_array() || answer.size() != 2 || (answer[1] != 0 && answer[1] != 1))
+        line.fail("answers", "pairs of a distance in tokens and 1 (right) or 0", answer);
+      if (line.in_range("a distance of answers", answer[0], 0, 1e15) <= half) continue;
       ++asked;
-      right += answer.at(1).get<int64_t>() != 0;
+      right += answer[1] == 1;
     }
     return asked == 0 ? std::nullopt : std::optional(100.0 * right / asked);
   }
 
-  void add_speed(const Json& line) {
+  static PrefillHeadShare head_share(const LineFields& head) {
+    return {head.number("density", 0, kMostShare), head.number("recall", 0, kMostShare)};
+  }
+
+  void add_speed(const LineFields& line) {
     auto& row = records_.speeds.emplace_back();
-    row.method.selector = line.at("selector").get<std::string>();
-    row.heads = fmt::format("{}, {} on {}, {} wide, {}", line.at("mix").get<std::string>(),
-                            line.at("heads").get<int64_t>(), line.at("kv_heads").get<int64_t>(),
-                            line.at("head_dim").get<int64_t>(), line.at("dtype").get<std::string>());
-    row.tokens = line.at("tokens").get<int64_t>();
-    for (const auto& [name, value] : {std::pair{"density", &row.density},
-                                      {"recall", &row.recall},
-                                      {"oracle_density", &row.oracle_density},
-                                      {"select_ms", &row.select_ms},
+    row.method.selector = line.text("selector");
+    row.heads = fmt::format("{}, {} on {}, {} wide, {}", line.text("mix"), line.whole("heads", 1),
+                            line.whole("kv_heads", 1), line.whole("head_dim", 1), line.text("dtype"));
+    row.tokens = line.whole("tokens", 1);
+    for (const auto& [name, value] :
+         {std::pair{"density", &row.density}, {"recall", &row.recall}, {"oracle_density", &row.oracle_density}})
+      *value = line.number(name, 0, kMostShare);
+    for (const auto& [name, value] : {std::pair{"select_ms", &row.select_ms},
                                       {"attend_ms", &row.attend_ms},
                                       {"dense_ms", &row.dense_ms},
                                       {"sdpa_ms", &row.sdpa_ms},
                                       {"speedup", &row.speedup}})
-      *value = line.at(name).get<double>();
-    if (row.select_ms > 0) row.select_mib = line.value("extra_bytes", 0.0) / (1 << 20);
-    for (const auto& head : line.value("by_head", Json::array()))
-      row.by_head.push_back({head.at("density").get<double>(), head.at("recall").get<double>()});
+      *value = line.number(name, 0, kMostMilliseconds);
+    if (row.select_ms > 0 && line.json().contains("extra_bytes"))
+      row.select_mib = line.number("extra_bytes", 0, kMostBytes) / (1 << 20);
+    const Json heads = line.json().value("by_head", Json::array());
+    for (const auto& head : heads) {
+      if (!head.is_object()) line.fail("by_head", "a list of objects", head);
+      row.by_head.push_back(head_share({head, fmt::format("{}, by_head", line.place())}));
+    }
     speed_settings_.push_back(settings_of(line));
   }
 
-  void add_loss(const Json& line) {
-    const auto& prefill = line.at("prefill");
+  void add_loss(const LineFields& line) {
+    const auto prefill = line.object("prefill");
     auto& row = records_.losses.emplace_back();
-    row.method.selector = prefill.at("selector").get<std::string>();
+    row.method.selector = prefill.text("selector");
     row.setup = setup_of(line);
     // Part of the selector's name, since some selectors give another result for a prompt in chunks.
-    if (const auto chunk = prefill.value("chunk", int64_t{0}); chunk > 0)
+    if (const auto chunk = prefill.whole("chunk", 0, 0); chunk > 0)
       row.method.text = fmt::format(", chunks of {}", grouped(chunk));
-    row.tokens = line.at("tokens").get<int64_t>();
-    row.density = prefill.at("density").get<double>();
-    row.recall = prefill.value("recall", 0.0);
-    const auto& perplexity = line.at("token_perplexity");
-    row.perplexity = perplexity.is_null() ? std::numeric_limits<double>::infinity() : perplexity.get<double>();
+    row.tokens = line.whole("tokens", 1);
+    row.density = prefill.number("density", 0, kMostShare);
+    row.recall = prefill.number("recall", 0, kMostShare, 0.0);
+    const bool is_infinite = line.json().contains("token_perplexity") && line.json()["token_perplexity"].is_null();
+    row.perplexity = is_infinite ? std::numeric_limits<double>::infinity()
+                                 : line.number("token_perplexity", 0, std::numeric_limits<double>::max());
     row.distant_answers = distant_answers(line);
     loss_settings_.push_back(settings_of(prefill));
   }
@@ -228,7 +293,7 @@ std::vector<std::string> PrefillRecords::series() const {
 
 double PrefillRecords::dense_perplexity(const std::string& setup) const {
   for (const auto& row : losses)
-    if (row.method.selector == "dense" && row.setup == setup) return row.perplexity;
+    if (row.method.selector == "dense" && row.setup == setup && std::isfinite(row.perplexity)) return row.perplexity;
   return 0;
 }
 

@@ -46,7 +46,7 @@ Table speed_table(const PrefillRecords& records) {
                           measured_cell(row.recall, kRecallNumber),
                           measured_cell(row.oracle_density, kDensityNumber),
                           measured_cell(row.select_ms, kMillisecondsNumber),
-                          measured_cell(row.select_mib, kMebibytesNumber),
+                          {row.select_mib ? number_text(*row.select_mib, kMebibytesNumber) : kNoValue},
                           measured_cell(row.attend_ms, kMillisecondsNumber),
                           measured_cell(row.dense_ms, kMillisecondsNumber),
                           measured_cell(row.sdpa_ms, kMillisecondsNumber),

@@ -104,7 +104,8 @@ ScheduleSearch load_schedule_search(const std::filesystem::path& path, const std
 int64_t rung_tokens(const ScheduleSearch& search, int64_t rung) {
   int64_t tokens = search.base.train.tokens;
   for (int64_t i = rung; i + 1 < search.options.rungs; ++i) tokens /= search.options.factor;
-  return tokens;
+  const int64_t step = step_size(search.base);
+  return (tokens + step - 1) / step * step;
 }
 
 Sweep rung_of(const ScheduleSearch& search, int64_t rung, const std::vector<HeadSchedule>& schedules) {

@@ -3,9 +3,8 @@
 //   {"recipe": "base.json", "seeds": [1], "search": {"first_heads": [1, 2, 3], "candidates": 27, "rungs": 3}}
 //
 //   const ScheduleSearch search = load_schedule_search("search.json", {});
-//   Sweep sweep = rung_of(search, 0, search.candidates);                     // the uniform schedule, then the
-//   candidates auto best = best_schedules(search, candidates, losses);                  // the schedules of the next
-//   rung
+//   Sweep sweep = rung_of(search, 0, search.candidates);             // the uniform schedule, then the candidates
+//   auto next = best_schedules(search, search.candidates, losses);   // the schedules of the next rung
 #pragma once
 
 #include "prism/training/sweep/sweep.h"
@@ -28,7 +27,7 @@ struct ScheduleSearch {
 /// @throws InputError as load_sweep() and propose_schedules(), for example if the space has no candidate.
 ScheduleSearch load_schedule_search(const std::filesystem::path& file, const std::vector<Override>& overrides);
 
-/// Tokens of each run of a rung: train.tokens / factor^(rungs - 1 - rung).
+/// Tokens of each run of a rung: train.tokens / factor^(rungs - 1 - rung), rounded up to whole steps.
 int64_t rung_tokens(const ScheduleSearch& search, int64_t rung);
 
 /// The sweep of one rung: the uniform schedule as baseline, and `schedules`. Every run starts from scratch and trains

@@ -160,8 +160,8 @@ TEST_F(PrefillRecordsTest, OfOtherModelsTextsAndWindowsAreNotCompared) {
            with(loss_line("spectral", R"({"p":0.9})", 0.5, 220), other) +
            with(loss_line("spectral", R"({"p":0.5})", 0.2, 250), other));
   const Table table = prefill_tables(records).at(0);
-  EXPECT_EQ(table.rows[0][1].text, "runs/long on a.txt, windows of 4,096, bfloat16");
-  EXPECT_EQ(table.rows[3][1].text, "runs/long on b.txt, windows of 4,096 every 2,048, bfloat16");
+  EXPECT_EQ(table.rows[0][1].text, "runs/long on a.txt, 50,000 tokens, windows of 4,096, bfloat16");
+  EXPECT_EQ(table.rows[3][1].text, "runs/long on b.txt, 50,000 tokens, windows of 4,096 every 2,048, bfloat16");
   EXPECT_EQ(table.rows[1].back().text, "+10.00");
   EXPECT_EQ(table.rows[3].back().text, "–") << "no dense attention of that text";
   const auto plots = prefill_plots(records);
@@ -270,7 +270,63 @@ TEST_F(PrefillRecordsTest, CountTheAnswersAboutDistantFacts) {
   EXPECT_EQ(plots[1].plot.id, "prefill-answers");
   ASSERT_EQ(plots[1].plot.series.size(), 2u);
   EXPECT_EQ(plots[1].plot.series[1].points.size(), 2u) << "only those with questions";
-  EXPECT_REFUSED(read(with(loss_line("dense", "{}", 1, 20), R"("answers":[1],)")), "line 1");
+  for (const std::string wrong : {"[1]", "[[1]]", "[[3000,7]]", "[[3000,true]]", "[[3000,0.5]]", "[[-1,1]]"})
+    EXPECT_REFUSED(read(with(loss_line("dense", "{}", 1, 20), "\"answers\":" + wrong + ",")), "answers");
+}
+
+/// The line with another value of a field.
+std::string changed(std::string line, const std::string& field, const std::string& value) {
+  const size_t at = line.find("\"" + field + "\":") + field.size() + 3;
+  return line.replace(at, line.find_first_of(",}", at) - at, value);
+}
+
+TEST_F(PrefillRecordsTest, WithAFieldThatCannotBeAreRefusedByItsName) {
+  const std::string speed = speed_line("random", R"({"share":0.5})", 0.5, 0.5);
+  const std::string loss = loss_line("random", R"({"share":0.5})", 0.5, 22);
+  for (const auto& [field, value] : {std::pair<std::string, std::string>{"tokens", "0"},
+                                     {"tokens", "1e30"},
+                                     {"tokens", "1.5"},
+                                     {"density", "7"},
+                                     {"density", "null"},
+                                     {"recall", "-0.1"},
+                                     {"select_ms", "1e308"},
+                                     {"sdpa_ms", "null"},
+                                     {"extra_bytes", "-1"},
+                                     {"mix", "1"},
+                                     {"heads", "0"}})
+    EXPECT_REFUSED(read(speed + changed(speed, field, value)), "line 2");
+  for (const auto& [field, value] : {std::pair<std::string, std::string>{"tokens", "-4"},
+                                     {"density", "-1"},
+                                     {"token_perplexity", "-5"},
+                                     {"chunk", "true"},
+                                     {"model", "{}"}})
+    EXPECT_REFUSED(read(changed(loss, field, value)), "as " + field);
+  EXPECT_REFUSED(read(with(loss, R"("window":0,)")), "as window");
+}
+
+TEST_F(PrefillRecordsTest, OfAnotherLengthOrScalingOfPositionsAreNotCompared) {
+  const std::string yarn = R"("context":16384,"rope_scaling":"yarn",)";
+  const auto records =
+      read(loss_line("dense", "{}", 1, 20) + with(loss_line("dense", "{}", 1, 22), yarn) +
+           with(loss_line("random", "{}", 0.5, 33), yarn) + changed(loss_line("random", "{}", 0.5, 30), "tokens", "6"));
+  const Table table = prefill_tables(records).at(0);
+  EXPECT_EQ(table.rows[1][1].text, "runs/long, 50,000 tokens, yarn to 16,384");
+  EXPECT_EQ(table.rows[1].back().text, "0.00");
+  EXPECT_EQ(table.rows[2].back().text, "+50.00");
+  EXPECT_EQ(table.rows[3].back().text, "–") << "no dense attention over six tokens";
+}
+
+TEST_F(PrefillRecordsTest, HaveNoDifferenceToAnInfinitePerplexity) {
+  const auto records =
+      read(changed(loss_line("dense", "{}", 1, 20), "token_perplexity", "null") + loss_line("random", "{}", 0.5, 33));
+  EXPECT_EQ(prefill_tables(records).at(0).rows[1].back().text, "–");
+}
+
+TEST_F(PrefillRecordsTest, TellMemoryOfZeroFromMemoryThatWasNotMeasured) {
+  const std::string line = speed_line("sink_window", "{}", 0.5, 0.5);
+  const Table table = prefill_tables(read(changed(line, "extra_bytes", "0") + changed(line, "select_ms", "0"))).at(0);
+  EXPECT_EQ(table.rows[0][7].text, "0.00");
+  EXPECT_EQ(table.rows[1][7].text, "–");
 }
 
 TEST_F(PrefillRecordsTest, OfOtherKindsAreRefused) {
