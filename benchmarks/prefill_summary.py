@@ -94,25 +94,47 @@ def lengths(rows):
 PARTS = {"density": density, "selection": selection, "structured": structured, "auto": auto, "lengths": lengths}
 
 
+NUMBERS = ("tokens", "density", "recall", "recall_p5", "oracle_density", "select_ms", "attend_ms", "dense_ms", "sdpa_ms",
+           "speedup", "extra_bytes")
+
+
+def read(path):
+    """The timed rows of a file, each with the fields that the parts use."""
+    rows = []
+    with open(path, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            row = json.loads(line)
+            if not isinstance(row, dict) or row.get("part") not in PARTS:
+                raise ValueError(f"line {number} is of no part")
+            wrong = [name for name in NUMBERS if not isinstance(row.get(name), (int, float))]
+            if wrong or not isinstance(row.get("selector"), str) or not isinstance(row.get("settings"), dict) or "mix" not in row:
+                raise ValueError(f"line {number} lacks {', '.join(wrong) or 'selector, settings or mix'}")
+            if row["dense_ms"] <= 0 or row["attend_ms"] <= 0:
+                raise ValueError(f"line {number} was not timed")
+            rows.append(row)
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("file", help="records of scripts/bench_prefill.sh, JSON lines")
     parser.add_argument("--part", choices=PARTS, help="summarise only this part")
     args = parser.parse_args()
-    held = True
     try:
-        with open(args.file, encoding="utf-8") as lines:
-            rows = [json.loads(line) for line in lines if line.strip()]
-        for name, show in PARTS.items():
-            chosen = [row for row in rows if row.get("part") == name]
-            if not chosen or args.part not in (None, name):
-                continue
-            held = show(chosen) and held
-            print(flush=True)
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
-        print(f"[prefill_summary] expected the records of scripts/bench_prefill.sh in {args.file}; found {error!r}; name another "
+        rows = read(args.file)
+    except (OSError, ValueError) as error:
+        print(f"[prefill_summary] expected the records of scripts/bench_prefill.sh in {args.file}; found: {error}; name another "
               "file.", file=sys.stderr)
         return 2
+    held = True
+    for name, show in PARTS.items():
+        chosen = [row for row in rows if row["part"] == name]
+        if not chosen or args.part not in (None, name):
+            continue
+        held = show(chosen) and held
+        print(flush=True)
     return 0 if held else 1
 
 

@@ -70,7 +70,7 @@ part_lengths() {
 }
 
 held=yes
-{ mkdir -p "$(dirname "$out")" && touch "$out"; } 2> /dev/null ||
+{ [ ! -d "$out" ] && mkdir -p "$(dirname "$out")" && touch "$out"; } 2> /dev/null ||
   { echo "[bench_prefill] expected a file to write after --out; found $out, which cannot be written; name another." >&2; exit 2; }
 for part in "${asked[@]}"; do
   new=$out.$part

@@ -187,16 +187,15 @@ def blocks_of(text):
         elif line.startswith("<!--") and not fence:
             end = next((at for at in range(place, len(lines)) if "-->" in lines[at]), len(lines) - 1)
             written, closed, after = "\n".join(lines[place:end + 1]).partition("-->")
+            parts = re.split(r"(?m)^(?:<!-- *)?(record|rows|columns|figures):", written)
             if not closed or after.strip():
                 yield place + 1, Fault("expected a comment that ends with -->, and nothing after it on that line; found "
                                        f"{'other text' if closed else 'no end'}."), [line]
-            place = end
-            if "record:" in written:
-                parts = re.split(r"(?m)^(?:<!-- *)?(record|rows|columns|figures):", written)
+            elif "record:" in written and "record" not in parts[1::2]:
+                yield place + 1, Fault("expected a line that begins with record: in the comment; found none."), [line]
+            elif "record:" in written:
                 comment = dict(zip(parts[1::2], (part.strip() for part in parts[2::2])))
-                if "record" not in comment:
-                    yield place + 1, Fault("expected a line that begins with record: in the comment; found none."), [line]
-                    comment = None
+            place = end
         elif line.strip() and not fence:
             if not block:
                 start = place
@@ -251,7 +250,7 @@ def shown_runs(page):
 
 
 def stale_pages(root):
-    """Yields a sentence for each sweep with records whose page under docs/results is missing, or does not show all of them."""
+    """Yields a sentence for each sweep of arms whose page under docs/results does not show just the runs that are recorded."""
     pages = {os.path.basename(path): path for path in glob.glob(os.path.join(root, "docs/results/*/*.md"))}
     for folder in sorted(glob.glob(os.path.join(root, "docs/results/study/*/"))):
         name = os.path.basename(os.path.normpath(folder))
@@ -265,10 +264,11 @@ def stale_pages(root):
         if f"{name}.md" in pages:
             with open(pages[f"{name}.md"], encoding="utf-8") as file:
                 shown = shown_runs(file.read())
-        missing = [f"{run} ({shown.get(run, 0)} of {seeds} seeds)" for run, seeds in sorted(recorded.items())
-                   if shown.get(run, 0) != seeds]
-        if missing:
-            yield f"{name}.md: expected every recorded run; found {', '.join(missing)}; run scripts/study.sh --results {name}."
+        wrong = [f"{shown.get(run, 0)} of {recorded[run]} seeds of {run}" for run in sorted(set(recorded) | set(shown))
+                 if shown.get(run, 0) != recorded[run]]
+        if wrong:
+            yield (f"{name}.md: expected the runs that are recorded; found {', '.join(wrong)}; run scripts/study.sh --results "
+                   f"{name}.")
 
 
 def self_test():
@@ -323,6 +323,14 @@ which is 45% with `p=0.7`, 1.27x as fast, recall 0.96.
         write("docs/results/speed.txt", ["case   peer     ratio  MiB", "small  eager    1.76   5", "small  compiled  1.27   4",
                                          "structured  recall 0.9564  11.00 x dense"])
         assert not list(faults_in(page, root)), list(faults_in(page, root))
+        write("configs/sweeps/y.json", ["{}"])
+        write("docs/results/study/y/half-seed1/recipe.json", ['{"name":"half","model":{"context":8}}'])
+        for table, fault in ((None, "0 of 1 seeds of half"), ("| run | seeds |\n| half | 2 |", "2 of 1 seeds of half"),
+                             ("| run | loss |\n| half | 1.5 |\n| gone | 2.5 |", "1 of 0 seeds of gone"), ("| run |\n| half |", None)):
+            if table:
+                write("docs/results/pages/y.md", ["# y", "", table])
+            found = list(stale_pages(root))
+            assert len(found) == (fault is not None) and (not fault or fault in found[0]), (table, found)
         for right, wrong, line in (("1.8000 ±", "1.8001 ±", 8), ("0.9000", "0.9001", 8), ("-0.2000 ±", "+0.2000 ±", 8),
                                    ("+0.048 |", "+0.049 |", 8), ("1.5000,", "1.5100,", 9), ("step 12 ", "step 13 ", 10),
                                    ("+0.5000 |", "+0.5000 ± 0.1 |", 9), ("| base, 12x12 |", "| wide, 12x12 |", 7),

@@ -14,7 +14,7 @@
 #
 # Texts come from PRISM_DATA (../shared/data by default). Trains or resumes the model runs/prefill/long (20 minutes).
 # PRISM_DEVICE names a device for perplexities (cuda, say); their seconds are then that device's.
-given=${2:+$(realpath -m -- "$2")}  # a model's path, from the folder of the call
+given=${2:+$(realpath -ms -- "$2")}  # a model's path, from the folder of the call; links stay, since records hold its name
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 shopt -s inherit_errexit  # a measurement that fails is not recorded
 
@@ -184,7 +184,7 @@ study_model() {  # MODEL NAME
   model=$runs/models/$(basename "$1")  # the path that records hold
   width=$(head_width "$1")
   mkdir -p "$runs/models"
-  ln -sfn "$1" "$model"
+  ln -sfn "$(realpath "$1")" "$model"
   cut_novels 60000 "$runs/novels_short"
   cut_novels 130000 "$runs/novels_long"  # about one window of 32768 each
   for window in 4096 8192; do

@@ -52,19 +52,24 @@ bool takes_text(const CLI::App& app) {
   });
 }
 
+/// Returns true if --set of the command takes fields of a recipe.
+bool takes_fields(const CLI::App& app) {
+  const auto* set = app.get_option_no_throw("--set");
+  return set != nullptr && set->get_description().starts_with("FIELD=VALUE");
+}
+
 /// Reports a word that is not an option of the command. @throws InputError, always, with the nearest option.
 [[noreturn]] void fail_extra(const CLI::App& app, const std::string& word) {
   std::vector<std::string> known;
   for (const auto* option : app.get_options())
     if (option->get_name().starts_with('-')) known.push_back(option->get_name());
   const std::string near = nearest_name(word, known);
-  const bool is_field = word.starts_with("--") && word.find('.') != std::string::npos &&
-                        std::find(known.begin(), known.end(), "--set") != known.end();
+  const bool is_field = word.starts_with("--") && word.find('.') != std::string::npos && takes_fields(app);
   const char* quotes = takes_text(app) ? "put a text of several words in quotes" : "leave it out";
   throw InputError(app.get_name(),
                    fmt::format("expected an option or argument of {0}; found {1}; {2}", app.get_name(), word,
-                               !near.empty()           ? fmt::format("did you mean {}?", near)
-                               : is_field              ? fmt::format("write --set {}=VALUE.", word.substr(2))
+                               !near.empty() ? fmt::format("did you mean {}?", near)
+                               : is_field    ? fmt::format("write --set {}=VALUE.", word.substr(2, word.find('=') - 2))
                                : word.starts_with('-') ? fmt::format("see {} --help.", app.get_name())
                                                        : fmt::format("{}, or see {} --help.", quotes, app.get_name())));
 }

@@ -183,7 +183,11 @@ void check_outputs(const std::string& operation, const std::vector<std::string>&
                 is_file ? "choose another place" : "make it, or choose another place");
     PRISM_CHECK(taken.insert(fs::weakly_canonical(fs::absolute(place), unreachable)).second, operation,
                 "expected distinct output files that are not inputs; found {} twice; rename one.", output);
-    const AtomicFile probe(place);  // fails where no file can be made
+    try {
+      const AtomicFile probe(place);
+    } catch (const WriteError& error) {
+      throw WriteError(operation, error.sentence());
+    }
   }
 }
 

@@ -76,10 +76,11 @@ constexpr size_t kMostBytesRead = size_t{1} << 28;
 /// unchanged.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
-/// Checks, before long work, that the `outputs` can be written as files. Empty names are ignored. Links are followed.
+/// Checks, before long work, that the `outputs` can be written as files; makes and removes a temporary file beside
+/// each. Empty names are ignored. Links are followed.
 /// @param inputs  files that must not be overwritten.
 /// @throws InputError naming `operation` if an output occurs twice, is an input, a folder or a device, or lies in a
-///         folder that does not exist.
+///         folder that does not exist; WriteError if no file can be made there.
 void check_outputs(const std::string& operation, const std::vector<std::string>& inputs,
                    const std::vector<std::string>& outputs);
 

@@ -223,6 +223,7 @@ TEST(SweepInput, ThatIsWrongGetsASentence) {
   expect_sentence(run({"sweep", "right.json", "--jobs", "0"}), 2, {"--jobs"});
   expect_sentence(run({"sweep", "right.json", "--search", "schedule"}), 2, {"--search schedules"});
   expect_sentence(run({"sweep", "right.json", "--train.tokens", "20k"}), 2, {"write --set train.tokens=VALUE"});
+  expect_sentence(run({"sweep", "right.json", "--train.tokens=20k"}), 2, {"write --set train.tokens=VALUE"});
   expect_sentence(run({"sweep", "right.json", "--set", "seed=7"}), 2, {"found seed"});
   expect_sentence(run({"sweep", "right.json", "--set", "init=nowhere", "--plan"}), 2, {"arm uniform", "nowhere"});
   expect_sentence(run({"sweep", "right.json", "--device", "gpu"}), 2, {"cpu, cuda or cuda:N"});

@@ -46,7 +46,6 @@ struct PrefillLoss {
   PrefillMethodName method;
   /// "runs/long on book.txt, 9,000 tokens, windows of 4,096, bfloat16"; only losses of one setup are comparable.
   std::string setup;
-  int64_t tokens = 0;
   double density = 1, recall = 0, perplexity = 0;  ///< recall is 0 if not measured; perplexity is per token
   /// Share of right answers to the questions whose facts are more than half a window back, in percent.
   std::optional<double> distant_answers = {};

@@ -124,6 +124,13 @@ class LineFields {
     if (!value.is_object()) fail(name, "an object", value);
     return {value, place_};
   }
+  /// Empty if the line does not have it.
+  Json list(const char* name) const {
+    Json value = json_.value(name, Json::array());
+    if (!value.is_array()) fail(name, "a list", value);
+    return value;
+  }
+  bool has(const char* name) const { return json_.contains(name); }
   const Json& json() const { return json_; }
   const std::string& place() const { return place_; }
 
@@ -149,7 +156,7 @@ class LineFields {
 /// Records from before these selectors had last_dense have its 0.
 Json settings_of(const LineFields& record) {
   static const std::set<std::string> once_without = {"spectral", "auto", "mean_pooling"};
-  Json settings = record.json().contains("settings") ? record.object("settings").json() : Json::object();
+  Json settings = record.has("settings") ? record.object("settings").json() : Json::object();
   settings.erase("preset");
   if (once_without.contains(record.text("selector"))) settings.emplace("last_dense", 0);
   return settings;
@@ -200,7 +207,7 @@ class Reader {
   /// Perplexities are comparable if all of this is the same.
   static std::string setup_of(const LineFields& line) {
     std::string text = line.text("model");
-    const Json files = line.json().value("files", Json::array());
+    const Json files = line.list("files");
     for (size_t i = 0; i < files.size(); ++i) {
       if (!files[i].is_string()) line.fail("files", "a list of texts", files);
       text += (i == 0 ? " on " : " and ") + files[i].get<std::string>();
@@ -209,14 +216,17 @@ class Reader {
     const auto window = line.whole("window", 1, 0), stride = line.whole("stride", 1, window);
     if (window > 0) text += fmt::format(", windows of {}", grouped(window));
     if (stride != window) text += fmt::format(" every {}", grouped(stride));
-    if (line.json().contains("rope_scaling") && !line.text("rope_scaling").empty())
+    if (line.has("rope_scaling") && !line.text("rope_scaling").empty())
       text += fmt::format(", {} to {}", line.text("rope_scaling"), grouped(line.whole("context", 1)));
-    return line.json().contains("dtype") ? text + ", " + line.text("dtype") : text;
+    if (line.has("dtype")) text += ", " + line.text("dtype");
+    if (line.has("weights"))
+      text += line.text("weights") == "file" ? ", weights as in the file" : ", weights in " + line.text("weights");
+    return text;
   }
 
   static std::optional<double> distant_answers(const LineFields& line) {
     const double half = 0.5 * static_cast<double>(line.whole("window", 1, std::numeric_limits<int64_t>::max()));
-    const Json answers = line.json().value("answers", Json::array());
+    const Json answers = line.list("answers");
     int64_t asked = 0, right = 0;
     for (const auto& answer : answers) {
       if (!answer.is_array() || answer.size() != 2 || (answer[1] != 0 && answer[1] != 1))
@@ -247,9 +257,9 @@ class Reader {
                                       {"sdpa_ms", &row.sdpa_ms},
                                       {"speedup", &row.speedup}})
       *value = line.number(name, 0, kMostMilliseconds);
-    if (row.select_ms > 0 && line.json().contains("extra_bytes"))
+    if (row.select_ms > 0 && line.has("extra_bytes"))
       row.select_mib = line.number("extra_bytes", 0, kMostBytes) / (1 << 20);
-    const Json heads = line.json().value("by_head", Json::array());
+    const Json heads = line.list("by_head");
     for (const auto& head : heads) {
       if (!head.is_object()) line.fail("by_head", "a list of objects", head);
       row.by_head.push_back(head_share({head, fmt::format("{}, by_head", line.place())}));
@@ -265,10 +275,9 @@ class Reader {
     // Part of the selector's name, since some selectors give another result for a prompt in chunks.
     if (const auto chunk = prefill.whole("chunk", 0, 0); chunk > 0)
       row.method.text = fmt::format(", chunks of {}", grouped(chunk));
-    row.tokens = line.whole("tokens", 1);
     row.density = prefill.number("density", 0, kMostShare);
     row.recall = prefill.number("recall", 0, kMostShare, 0.0);
-    const bool is_infinite = line.json().contains("token_perplexity") && line.json()["token_perplexity"].is_null();
+    const bool is_infinite = line.has("token_perplexity") && line.json()["token_perplexity"].is_null();
     row.perplexity = is_infinite ? std::numeric_limits<double>::infinity()
                                  : line.number("token_perplexity", 0, std::numeric_limits<double>::max());
     row.distant_answers = distant_answers(line);

@@ -45,6 +45,12 @@ TEST(Eval, ReadsThroughASelectorAndSaysWhatItKept) {
   EXPECT_EQ(dense["prefill"]["density"], 1);
   EXPECT_FALSE(dense["prefill"].contains("attend_ms")) << "nothing was metered";
   EXPECT_FALSE(dense["prefill"].contains("layers")) << "every head kept everything";
+  EXPECT_EQ(dense["rope_scaling"], "");
+  EXPECT_EQ(dense["weights"], "file");
+  const auto longer = with({"--context", "128", "--rope-scaling", "linear", "--weights", "float32"});
+  EXPECT_EQ(longer["context"], 128);
+  EXPECT_EQ(longer["rope_scaling"], "linear");
+  EXPECT_EQ(longer["weights"], "float32");
   const auto all = with({"--prefill", "spectral", "--prefill-set", "p=1", "--prefill-chunk", "8"});
   EXPECT_NEAR(all["nats"].get<double>(), dense["nats"].get<double>(), 1e-2 * dense["nats"].get<double>());
   const auto less = with({"--prefill", "spectral", "--prefill-set", "block_size=32", "--prefill-set", "recent=1",

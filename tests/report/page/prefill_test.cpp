@@ -20,7 +20,7 @@ std::string speed_line(const std::string& selector, const std::string& settings,
       "\"tokens\":"
       "8192,\"heads\":8,\"kv_heads\":2,\"head_dim\":128,\"rounds\":3,\"density\":{},\"recall\":{},\"recall_p5\":0.9,"
       "\"oracle_density\":0.05,\"select_ms\":1.5,\"attend_ms\":20.0,\"dense_ms\":86.0,\"sdpa_ms\":0.0,\"speedup\":4.0,"
-      "\"extra_bytes\":3145728}}\n",
+      "\"extra_bytes\":3145728,\"by_head\":[]}}\n",
       selector, settings, density, recall);
 }
 
@@ -294,7 +294,7 @@ TEST_F(PrefillRecordsTest, WithAFieldThatCannotBeAreRefusedByItsName) {
                                      {"extra_bytes", "-1"},
                                      {"mix", "1"},
                                      {"heads", "0"}})
-    EXPECT_REFUSED(read(speed + changed(speed, field, value)), "line 2");
+    EXPECT_REFUSED(read(speed + changed(speed, field, value)), "as " + field);
   for (const auto& [field, value] : {std::pair<std::string, std::string>{"tokens", "-4"},
                                      {"density", "-1"},
                                      {"token_perplexity", "-5"},
@@ -302,18 +302,26 @@ TEST_F(PrefillRecordsTest, WithAFieldThatCannotBeAreRefusedByItsName) {
                                      {"model", "{}"}})
     EXPECT_REFUSED(read(changed(loss, field, value)), "as " + field);
   EXPECT_REFUSED(read(with(loss, R"("window":0,)")), "as window");
+  for (const std::string wrong : {"\"abc\"", "3", "{\"a\":1}", "null", "[1]"}) {
+    EXPECT_REFUSED(read(with(loss, "\"files\":" + wrong + ",")), "as files");
+    EXPECT_REFUSED(read(with(loss, "\"answers\":" + wrong + ",")), "as answers");
+    EXPECT_REFUSED(read(changed(speed, "by_head", wrong)), "as by_head");
+  }
 }
 
-TEST_F(PrefillRecordsTest, OfAnotherLengthOrScalingOfPositionsAreNotCompared) {
-  const std::string yarn = R"("context":16384,"rope_scaling":"yarn",)";
+TEST_F(PrefillRecordsTest, OfOtherLengthsScalingsOfPositionsAndWeightsAreNotCompared) {
+  const std::string yarn = R"("context":16384,"rope_scaling":"yarn","weights":"file",)";
+  const std::string wide = R"("context":16384,"rope_scaling":"yarn","weights":"float32",)";
   const auto records =
       read(loss_line("dense", "{}", 1, 20) + with(loss_line("dense", "{}", 1, 22), yarn) +
-           with(loss_line("random", "{}", 0.5, 33), yarn) + changed(loss_line("random", "{}", 0.5, 30), "tokens", "6"));
+           with(loss_line("random", "{}", 0.5, 33), yarn) + changed(loss_line("random", "{}", 0.5, 30), "tokens", "6") +
+           with(loss_line("random", "{}", 0.5, 33), wide));
   const Table table = prefill_tables(records).at(0);
-  EXPECT_EQ(table.rows[1][1].text, "runs/long, 50,000 tokens, yarn to 16,384");
+  EXPECT_EQ(table.rows[1][1].text, "runs/long, 50,000 tokens, yarn to 16,384, weights as in the file");
   EXPECT_EQ(table.rows[1].back().text, "0.00");
   EXPECT_EQ(table.rows[2].back().text, "+50.00");
   EXPECT_EQ(table.rows[3].back().text, "–") << "no dense attention over six tokens";
+  EXPECT_EQ(table.rows[4].back().text, "–") << table.rows[4][1].text;
 }
 
 TEST_F(PrefillRecordsTest, HaveNoDifferenceToAnInfinitePerplexity) {

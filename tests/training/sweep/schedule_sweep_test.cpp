@@ -48,6 +48,8 @@ TEST_F(ScheduleSearchFolder, MultipliesTokensByTheFactorFromRungToRung) {
   EXPECT_EQ(rung_tokens(search, 2), 1600);
   EXPECT_EQ(rung_tokens(search, 0), 112) << "100, in whole steps of 16";
   EXPECT_REFUSED(load_search(R"(, "search": {"head_dim_step": 2, "rungs": 12})"), "at least one step, 16 tokens");
+  const auto uneven = load_search(R"(, "search": {"head_dim_step": 2})", {{"train.tokens", "6401"}});
+  EXPECT_EQ(rung_tokens(uneven, uneven.options.rungs - 1), 6416);
 }
 
 TEST_F(ScheduleSearchFolder, SetsTheUniformScheduleBesideTheOthersInEveryRung) {
