@@ -20,7 +20,7 @@ std::string speed_line(const std::string& selector, const std::string& settings,
       "\"tokens\":"
       "8192,\"heads\":8,\"kv_heads\":2,\"head_dim\":128,\"rounds\":3,\"density\":{},\"recall\":{},\"recall_p5\":0.9,"
       "\"oracle_density\":0.05,\"select_ms\":1.5,\"attend_ms\":20.0,\"dense_ms\":86.0,\"sdpa_ms\":0.0,\"speedup\":4.0,"
-      "\"extra_bytes\":3145728,\"by_head\":[]}}\n",
+      "\"extra_bytes\":3145728}}\n",
       selector, settings, density, recall);
 }
 
@@ -280,32 +280,35 @@ std::string changed(std::string line, const std::string& field, const std::strin
   return line.replace(at, line.find_first_of(",}", at) - at, value);
 }
 
+struct WrongField {
+  std::string name, value;
+};
+
 TEST_F(PrefillRecordsTest, WithAFieldThatCannotBeAreRefusedByItsName) {
   const std::string speed = speed_line("random", R"({"share":0.5})", 0.5, 0.5);
   const std::string loss = loss_line("random", R"({"share":0.5})", 0.5, 22);
-  for (const auto& [field, value] : {std::pair<std::string, std::string>{"tokens", "0"},
-                                     {"tokens", "1e30"},
-                                     {"tokens", "1.5"},
-                                     {"density", "7"},
-                                     {"density", "null"},
-                                     {"recall", "-0.1"},
-                                     {"select_ms", "1e308"},
-                                     {"sdpa_ms", "null"},
-                                     {"extra_bytes", "-1"},
-                                     {"mix", "1"},
-                                     {"heads", "0"}})
-    EXPECT_REFUSED(read(speed + changed(speed, field, value)), "as " + field);
-  for (const auto& [field, value] : {std::pair<std::string, std::string>{"tokens", "-4"},
-                                     {"density", "-1"},
-                                     {"token_perplexity", "-5"},
-                                     {"chunk", "true"},
-                                     {"model", "{}"}})
-    EXPECT_REFUSED(read(changed(loss, field, value)), "as " + field);
+  for (const auto& wrong : {WrongField{"tokens", "0"},
+                            {"tokens", "1e30"},
+                            {"tokens", "1.5"},
+                            {"density", "7"},
+                            {"density", "null"},
+                            {"recall", "-0.1"},
+                            {"select_ms", "1e308"},
+                            {"sdpa_ms", "null"},
+                            {"extra_bytes", "-1"},
+                            {"mix", "1"},
+                            {"heads", "0"}})
+    EXPECT_REFUSED(read(speed + changed(speed, wrong.name, wrong.value)), "as " + wrong.name);
+  for (const auto& wrong :
+       {WrongField{"tokens", "-4"}, {"density", "-1"}, {"token_perplexity", "-5"}, {"chunk", "true"}, {"model", "{}"}})
+    EXPECT_REFUSED(read(changed(loss, wrong.name, wrong.value)), "as " + wrong.name);
   EXPECT_REFUSED(read(with(loss, R"("window":0,)")), "as window");
   for (const std::string wrong : {"\"abc\"", "3", "{\"a\":1}", "null", "[1]"}) {
     EXPECT_REFUSED(read(with(loss, "\"files\":" + wrong + ",")), "as files");
     EXPECT_REFUSED(read(with(loss, "\"answers\":" + wrong + ",")), "as answers");
-    EXPECT_REFUSED(read(changed(speed, "by_head", wrong)), "as by_head");
+    std::string heads = speed;
+    heads.insert(heads.find("\"extra_bytes\""), "\"by_head\":" + wrong + ",");
+    EXPECT_REFUSED(read(heads), "as by_head");
   }
 }
 
