@@ -114,7 +114,7 @@ TEST(AttendCommand, TakesAMaskFromAFileAndDrawsIt) {
   expect_sentence(run({"attend", "qkv.safetensors", "--selector", "spectral:p=0.5"}), 2, {"give spectral without"});
   const auto unwritable = run({"attend", "qkv.safetensors", "--output", "o.st", "--picture", "/proc/x.svg"});
   EXPECT_EQ(unwritable.status, 1);
-  EXPECT_EQ(unwritable.err.find("[prism attend] could not write /proc/x.svg"), 0u) << unwritable.err;
+  EXPECT_EQ(unwritable.err.find("[attend] could not write /proc/x.svg"), 0u) << unwritable.err;
   EXPECT_FALSE(fs::exists(Workshop::folder() / "o.st")) << "found before anything is computed";
 }
 
