@@ -129,7 +129,7 @@ TEST(Eval, ComparesAModelWithItselfUnderTwoKindsOfAttention) {
   const auto text = read_text(Workshop::folder() / "text.txt");
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.begin(), words.begin(), words.end());
-    const auto outcome = run(more, text);
+    auto outcome = run(more, text);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     return outcome;
   };
