@@ -69,9 +69,9 @@ schedules of the last rung are timed, and a table marks those that are Pareto-op
 std::vector<Override> overrides_of(const SweepWords& words) {
   auto overrides = overrides_from_sets(words.sets, "sweep");
   Recipe any;
-  for (const auto& [field, value] : overrides)
-    if (field.find('[') == std::string::npos)  // elements of lists, which `any` does not have
-      naming_field("--set", [&] { set_field(any, field, value); });
+  for (const Override& given : overrides)
+    if (given.first.find('[') == std::string::npos)  // elements of lists, which `any` does not have
+      naming_field("--set", [&] { set_field(any, given.first, given.second); });
   return overrides;
 }
 

@@ -25,7 +25,7 @@ constexpr std::array kDashes = {"", "7,3", "2,2", "9,3,2,3"};
 
 SeriesStyle series_style(int series) {
   // One step further after each round of colours, so that no colour comes again with the same marker.
-  const auto index = static_cast<size_t>(series + series / kSeriesColours);
+  const auto count = static_cast<size_t>(series), index = count + count / kSeriesColours;
   const Marker& marker = kMarkers[index % kMarkers.size()];
   return {series % kSeriesColours, kDashes[index % kDashes.size()], marker.gnuplot_point, marker.path};
 }
