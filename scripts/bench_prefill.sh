@@ -23,8 +23,7 @@ while [ $# -gt 0 ]; do
     -h | --help) sed -n '2,15s/^# \{0,1\}//p' scripts/bench_prefill.sh; exit 0 ;;
     --out)
       [ $# -gt 1 ] || { echo "[bench_prefill] expected a file after --out; found none; give its name." >&2; exit 2; }
-      out=$(realpath -m -- "$folder/$2")
-      [[ $2 != /* ]] || out=$2
+      case "$2" in /*) out=$2 ;; *) out=$folder/$2 ;; esac
       shift
       ;;
     *)

@@ -21,9 +21,9 @@ columns  one Python expression for each column. {} is the key of the row, {1} an
          paper or a post) is not checked.
 figures  one expression for each figure of the paragraph, in the order of the text. `setting` and `quoted` skip one.
 
-FUNCTIONS of result_statistics.py and the methods of Records in result_records.py can be used. An arm's figure has a value for each
-seed; `-` pairs seeds. It prints as mean and sample standard deviation, and as the value alone if there is one seed. A
-run that diverged prints as the word "step" and the step.
+FUNCTIONS of result_statistics.py and the methods of Records in result_records.py can be used. An arm's figure has a value
+for each seed; `-` pairs seeds. It prints as mean and sample standard deviation, and as the value alone if there is one
+seed. A run that diverged prints as the word "step" and the step.
 
 Checked: every number of a table with columns, and the signed, decimal and percent numbers of every paragraph and of
 every table with figures. Each must equal its expression to the digits shown, sign and count included. A table with a

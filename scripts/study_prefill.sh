@@ -132,7 +132,7 @@ record() {  # FILE METHOD COMMAND...: appends the command's line to the file, wi
   echo "$(basename "$file" .jsonl): $method"
   line=$("$@")
   line="{\"method\":\"$method\",${line#\{}"
-  python3 -c 'import json, sys; json.loads(sys.argv[1])' "$line"
+  python3 -c 'import json, sys; json.load(sys.stdin)' <<< "$line"
   echo "$line" >> "$file"
 }
 
@@ -173,10 +173,10 @@ head_width() {  # MODEL: the width that the heads of all layers have
   local info
   info=$("$prism" info "$1" --json)
   python3 -c 'import json, sys
-widths = {layer["head_dim"] for layer in json.loads(sys.argv[1])["layers"]}
+widths = {layer["head_dim"] for layer in json.load(sys.stdin)["layers"]}
 if len(widths) > 1:
     sys.exit("[study_prefill] expected heads of one width, of which the bands are shares; found %s; use another model." % sorted(widths))
-print(*widths)' "$info"
+print(*widths)' <<< "$info"
 }
 
 study_model() {  # MODEL NAME

@@ -78,44 +78,44 @@ void print(const Json& row, bool json) {
 
 /// The end of the help: selectors, what they see, files of masks, statistics, examples.
 std::string attend_notes() {
-  return selectors_text() +
-         "\nAttention is always causal: a query never reads later keys. The choice of key blocks may depend on later\n"
-         "tokens all the same, because the queries of a block (a row of the mask) share one choice. Later tokens that\n"
-         "the choice depends on:\n"
-         "  spectral, mean_pooling       the rest of the row's own block, since they use means over whole blocks;\n"
-         "                               spectral with calibration=all_blocks: the whole prompt\n"
-         "  auto                         as spectral, and the rows that it tries first, up to four of each head\n"
-         "  xattention, flash_prefill,   the other queries of the row\n"
-         "  oracle\n"
-         "  vertical_slash,              the last queries of the prompt, or of its chunk, which choose for all rows\n"
-         "  flex_prefill\n"
-         "  the others                   none\n"
-         "With last_dense above 0 (the default of spectral, auto and flash_prefill), the end of the prompt decides "
-         "which\n"
-         "rows keep every block.\n"
-         "\nThe FILE of --mask holds either a tensor\n"
-         "  mask          uint8 [B, H, M, N]: 1 for each key block that is kept (sizes of blocks: --mask-blocks);\n"
-         "or the lists that --save-mask writes:\n"
-         "  counts        int32 [B, H, M]: number of kept key blocks of each row\n"
-         "  indices       int32 [B, H, M, K]: kept key blocks in ascending order; entries beyond the count are "
-         "ignored\n"
-         "  block_sizes   int64 [2]: tokens per query block and per key block\n"
-         "If a row keeps no block, its out is 0 and its lse -inf.\n"
-         "\nStatistics, over all heads and per head:\n"
-         "  density               kept blocks as a share of those that some query of their row may attend to\n"
-         "  recall                with --recall: mean share of a query's exact attention that is in the kept blocks\n"
-         "  recall_p5             its 5th percentile\n"
-         "  least_recall          its minimum\n"
-         "  oracle_density        with --recall: density of the fewest blocks with the same recall\n"
-         "  unrounded_density     vertical_slash: share of the query-key pairs in the chosen columns and diagonals, "
-         "before\n"
-         "                        rounding up to blocks\n"
-         "  select_ms, attend_ms  milliseconds to choose the blocks (with --mask: to read it) and to attend\n"
-         "  backend               flash; or, for head widths that it does not support, torch or reference, which also\n"
-         "                        compute the blocks that are not kept\n\n"
-         "  prism attend layer12.safetensors --set p=0.9 --output sparse.safetensors --picture sparse.svg\n"
-         "  prism attend layer12.safetensors --selector xattention --set stride=16 --recall --json\n"
-         "  prism attend layer12.safetensors --mask mine.safetensors --mask-blocks 64,64 --output mine_out.safetensors";
+  return selectors_text() + R"(
+Attention is always causal: a query never reads later keys. The choice of key blocks may depend on later
+tokens all the same, because the queries of a block (a row of the mask) share one choice. Later tokens that
+the choice depends on:
+  spectral, mean_pooling       the rest of the row's own block, since they use means over whole blocks;
+                               spectral with calibration=all_blocks: the whole prompt
+  auto                         as spectral, and the rows that it tries first, up to four of each head
+  xattention, flash_prefill,   the other queries of the row
+  oracle
+  vertical_slash,              the last queries of the prompt, or of its chunk, which choose for all rows
+  flex_prefill
+  the others                   none
+With last_dense above 0 (the default of spectral, auto and flash_prefill), the end of the prompt decides which
+rows keep every block.
+
+The FILE of --mask holds either a tensor
+  mask          uint8 [B, H, M, N]: 1 for each key block that is kept (sizes of blocks: --mask-blocks);
+or the lists that --save-mask writes:
+  counts        int32 [B, H, M]: number of kept key blocks of each row
+  indices       int32 [B, H, M, K]: kept key blocks in ascending order; entries beyond the count are ignored
+  block_sizes   int64 [2]: tokens per query block and per key block
+If a row keeps no block, its out is 0 and its lse -inf.
+
+Statistics, over all heads and per head:
+  density               kept blocks as a share of those that some query of their row may attend to
+  recall                with --recall: mean share of a query's exact attention that is in the kept blocks
+  recall_p5             its 5th percentile
+  least_recall          its minimum
+  oracle_density        with --recall: density of the fewest blocks with the same recall
+  unrounded_density     vertical_slash: share of the query-key pairs in the chosen columns and diagonals, before
+                        rounding up to blocks
+  select_ms, attend_ms  milliseconds to choose the blocks (with --mask: to read it) and to attend
+  backend               flash; or, for head widths that it does not support, torch or reference, which also
+                        compute the blocks that are not kept
+
+  prism attend layer12.safetensors --set p=0.9 --output sparse.safetensors --picture sparse.svg
+  prism attend layer12.safetensors --selector xattention --set stride=16 --recall --json
+  prism attend layer12.safetensors --mask mine.safetensors --mask-blocks 64,64 --output mine_out.safetensors)";
 }
 
 void add_options(CLI::App& app, AttendWords& words) {

@@ -237,8 +237,8 @@ void print_rungs(const ScheduleSearch& search) {
              search.candidates.size(), counted(search.proposed, "schedule"), counted(std::ssize(search.seeds), "seed"));
   auto schedules = search.candidates;
   for (int64_t rung = 0; rung < search.options.rungs; ++rung) {
-    fmt::print("  {:<8}{:>12} tokens{:>6} {}\n", rung_name(rung), grouped(rung_tokens(search, rung)), schedules.size(),
-               schedules.size() == 1 ? "schedule" : "schedules");
+    fmt::print("  {:<8}{:>12} tokens{:>18}\n", rung_name(rung), grouped(rung_tokens(search, rung)),
+               counted(std::ssize(schedules), "schedule"));
     schedules = best_schedules(search, schedules, std::vector<double>(schedules.size()), Metric());
   }
   for (const auto& schedule : search.candidates) fmt::print("{}\n", format_head_schedule(schedule));
